@@ -167,7 +167,7 @@ def random_rounds(chance, epsilon):
 def random_collection(chance):
     tables = [random_table(chance, name) for name in ("users", "orders", "visits")[: chance.choice([1, 1, 2, 3])]]
     epsilon, design = chance.choice(EPSILONS), chance.choice(DESIGNS)
-    settings = {"coins": chance.choice(["drawn", "assigned"]), "oracle": chance.choice(["auto", "auto", "olh"])}
+    settings = {"coins": chance.choice(["drawn", "assigned"]), "oracle": chance.choice(["auto", "subset", "olh"])}
     if chance.random() < 0.2:
         settings["shares"] = {table.name: chance.choice([1, 0.3, 1.7, 1e-3, 12]) for table in tables}
     if design == "grid" and chance.random() < 0.7:

@@ -19,7 +19,7 @@ USERS = dn.Table("users", flag=dn.Categorical("a", "b"))
 ORDERS = dn.Table("orders", many=2, amount=dn.Ordinal(0, 2))
 SMALL_ORDERS = dn.Table("orders", many=2, tau=2, amount=dn.Ordinal(0, 1))
 
-MODULES = ("tables.device.client", "mechanisms.randomized_response")
+MODULES = ("tables.device.client", "mechanisms.randomized_response", "mechanisms.subset_selection")
 USER_ROWS = [[(0,)], [(1,)]]
 
 
@@ -102,6 +102,19 @@ def test_definition_3_holds_for_every_pair_of_users(design, oracle, on_device):
     assert [in_bulk(collection, "users", held) for held in USER_ROWS] == users
     for user in {0, 2, len(rows) - 1}:
         assert in_bulk(collection, "orders", rows[user]) == orders[user]
+
+
+def test_definition_3_holds_where_reports_name_several_cells(on_device):
+    """Views of 6 cells and more take subset selection; draws must not depend on rows or answers there either."""
+    collection = dn.Collection(USERS, ORDERS, epsilon=1.5, design="mg", fanout=3, oracle="subset")
+    labels = {view.oracle.label for view in collection.design_of("orders")}
+    assert "subset" in labels
+    rows = [*order_rows(3, most=1), [(0,), (2,)], [(1,), (1,), (1,)]]
+    orders = [on_device(collection, "orders", held) for held in rows]
+    users = [on_device(collection, "users", held) for held in USER_ROWS]
+    ratio = worst_ratio(users) * worst_ratio(orders)
+    assert exp_between(Fraction(1.4))[0] < ratio <= exp_between(Fraction(1.5))[0]
+    assert in_bulk(collection, "orders", rows[1]) == orders[1]
 
 
 def test_definition_3_holds_on_a_grid_of_uneven_views(on_device):

@@ -1,8 +1,9 @@
-// The frequency oracles of views: nothing where there is one cell, randomized response over few cells, local hashing
-// over many. Every view takes the one of lowest variance.
+// The frequency oracles of views: nothing where there is one cell, randomized response over few cells, subset selection
+// over some dozens where the specification allows it, local hashing over many. Every view takes the one of lowest variance.
 import { exp } from "./exact.js";
 import { bucket } from "./hashing.js";
 import { respond, responseLaw } from "./randomized_response.js";
+import { drawSubset, subsetChance, subsetSize } from "./subset_selection.js";
 import { NUMBERED_CELLS } from "./views.js";
 
 const LARGEST_G = 2 ** 16,
@@ -17,10 +18,13 @@ function bucketsFor(epsilon) {
   return exact - low > 0.5 || (exact - low === 0.5 && low % 2) ? low + 1 : low;
 }
 
-/** How a view of so many cells answers: over how many outcomes, and whether it hashes cells to them; `buckets` may be given. */
-export function oracleFor(epsilon, cells, adaptive, buckets = null) {
+/** How a view of so many cells answers, by what its specification allows: over how many outcomes, and whether it hashes
+ * cells to them, or names a `size` of cells. In memoised rounds it names one; `buckets` may be given. */
+export function oracleFor(epsilon, cells, choice, isMemoised = false, buckets = null) {
   if (cells === 1) return { outcomes: 1, hashes: false, seeds: 1n };
-  const isFew = adaptive && cells < NUMBERED_CELLS && cells <= (buckets ?? 3 * exp(epsilon) + 2);
+  const size = choice === "subset" && !isMemoised ? subsetSize(epsilon, cells) : 1;
+  if (size > 1) return { outcomes: cells, hashes: false, seeds: 1n, size };
+  const isFew = choice !== "olh" && cells < NUMBERED_CELLS && cells <= (buckets ?? 3 * exp(epsilon) + 2);
   return isFew
     ? { outcomes: cells, hashes: false, seeds: 1n }
     : { outcomes: buckets ?? bucketsFor(epsilon), hashes: true, seeds: SEEDS };
@@ -32,6 +36,10 @@ export const outcomeOf = (oracle, cell, seed) => (oracle.hashes ? bucket(seed, c
 /** [seed, y] of a cell. The seed is the given one, or else drawn. */
 export async function drawReport(oracle, epsilon, cell, draws, seed) {
   if (oracle.outcomes === 1) return [0, 0];
+  if (oracle.size) {
+    const p = subsetChance(epsilon, oracle.outcomes, oracle.size);
+    return [0, await drawSubset(cell, oracle.outcomes, oracle.size, p, draws)];
+  }
   const chosen = oracle.hashes ? (seed ?? Number(await draws.below(SEEDS))) : 0;
   const { p } = responseLaw(epsilon, oracle.outcomes);
   return [chosen, await respond(outcomeOf(oracle, cell, chosen), oracle.outcomes, p, draws)];

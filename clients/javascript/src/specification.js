@@ -47,7 +47,7 @@ export class Specification {
     checkField(this.epsilon < Infinity);
     this.design = oneOf(fields.design, [...Object.keys(DESIGNS), "grid"]);
     this.fanout = integerOf(fields.fanout, 2, LARGEST_FANOUT);
-    this.adaptive = oneOf(fields.oracle, ["auto", "olh"]) === "auto";
+    this.oracles = oneOf(fields.oracle, ["auto", "subset", "olh"]);
     this.assigned = oneOf(fields.coins, ["drawn", "assigned"]) === "assigned";
     const tables = listOf(fields.tables, MOST_TABLES).map((entry) => new Table(entry));
     this.tableNames = tables.map(({ name }) => name);
@@ -153,7 +153,7 @@ export class Specification {
   }
 
   oracle(name, cells) {
-    return oracleFor(this.epsilonPerReport(name), cells, this.adaptive, this.rounds?.buckets);
+    return oracleFor(this.epsilonPerReport(name), cells, this.oracles, this.rounds?.isMemoised, this.rounds?.buckets);
   }
 
   // Identity ---------------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ function vectorsOf(text, count) {
 
 /** Repeats every vector; the result says how many there were. */
 export async function repeatVectors({ Collection, ProcessStore, ToPLClient }, texts) {
-  for (const { text, sha256, table, user, rows, draws, reports, where } of vectorsOf(texts.reports, 95)) {
+  for (const { text, sha256, table, user, rows, draws, reports, where } of vectorsOf(texts.reports, 104)) {
     const collection = await Collection.fromJson(text),
       replay = replayed(draws);
     if (collection.sha256 !== sha256) throw new Error(`${where} has another hash`);

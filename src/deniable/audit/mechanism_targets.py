@@ -28,6 +28,7 @@ from deniable.mechanisms import (
     SmoothPercentile,
     SquareWave,
     StochasticRounding,
+    SubsetSelection,
 )
 from deniable.mechanisms.frequency_oracle import FrequencyOracle
 from deniable.randomness import SeededSource, Source
@@ -41,6 +42,7 @@ _PERCENTILE_MOST = 2_000
 VALUES: dict[str, tuple[Callable[[float], Any], Sequence[Any]]] = {
     "randomized-response": (lambda epsilon: RandomizedResponse(epsilon, 4), (0, 1)),
     "local-hashing": (lambda epsilon: LocalHashing(epsilon, 64), (0, 1)),
+    "subset-selection": (lambda epsilon: SubsetSelection(epsilon, 8, 2), (0, 1)),
     "binary-hashing": (lambda epsilon: LocalHashing.binary(epsilon, 64), (0, 1)),
     "stochastic-rounding": (StochasticRounding, (-1.0, 1.0)),
     "piecewise": (Piecewise, (-1.0, 1.0)),

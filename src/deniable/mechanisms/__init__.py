@@ -16,6 +16,7 @@ from deniable.mechanisms.randomized_response import RandomizedResponse
 from deniable.mechanisms.smooth_sensitivity import SmoothPercentile
 from deniable.mechanisms.square_wave import SquareWave
 from deniable.mechanisms.stochastic_rounding import StochasticRounding
+from deniable.mechanisms.subset_selection import SubsetSelection
 
 __all__ = [
     "CauchyNoise",
@@ -33,4 +34,5 @@ __all__ = [
     "SmoothPercentile",
     "SquareWave",
     "StochasticRounding",
+    "SubsetSelection",
 ]

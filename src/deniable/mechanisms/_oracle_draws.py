@@ -26,9 +26,12 @@ def draw_reports(
     draws = [oracle.draw_reports for oracle in oracles]
     seeds, y = np.zeros(cells.size, dtype=np.uint32), np.zeros(cells.size, dtype=np.int64)
     for draw in dict.fromkeys(draws):
-        rows = np.flatnonzero(np.array([other is draw for other in draws])[which]) if len(set(draws)) > 1 else ...
+        mine = np.array([other is draw for other in draws])
+        rows = np.flatnonzero(mine[which]) if not mine.all() else ...
         given = () if assigned is None else (assigned[rows],)
-        seeds[rows], y[rows] = draw(oracles, which[rows], cells[rows], source, *given)
+        alike = [oracle for oracle in oracles if oracle.draw_reports is draw]
+        renumbered = (np.cumsum(mine) - 1)[which[rows]]
+        seeds[rows], y[rows] = draw(alike, renumbered, cells[rows], source, *given)
     return seeds, y
 
 

@@ -36,11 +36,18 @@ class HashedCells:
 
 
 @dataclass(frozen=True, slots=True)
+class MaskedCells:
+    """A report supports the cells whose bits are set in y, always `size` of them. Compiled loops test the bits."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class ComputedCells:
     """A report supports the cells that `FrequencyOracle.supports` says. For oracles that compiled loops do not know."""
 
 
-Support = NamedCell | HashedCells | ComputedCells
+Support = NamedCell | HashedCells | MaskedCells | ComputedCells
 """How the cells that a report supports are found."""
 
 

@@ -24,7 +24,9 @@ QUESTIONS = [
 ]
 
 
-@pytest.fixture(scope="module", params=[("hio", "auto"), ("sc", "auto"), ("hio", "olh"), ("ahio", "auto")])
+@pytest.fixture(
+    scope="module", params=[("hio", "auto"), ("sc", "subset"), ("hio", "olh"), ("hio", "subset"), ("ahio", "auto")]
+)
 def database(request):
     design, oracle = request.param
     random = np.random.default_rng(5)

@@ -238,3 +238,32 @@ def test_impossible_requests(spark, tmp_path):
             dn.connect(tmp_path, engine=spark)
     finally:
         spark.conf.set("spark.sql.ansi.enabled", "true")
+
+
+def test_reports_that_name_several_cells_agree(spark, tmp_path):
+    """Subset selection: of few cells a report fits into one long, of 63 y alone takes one. Bits are counted."""
+    random = np.random.default_rng(6)
+    users = dn.Table("users", grade=dn.Ordinal(0, 24))
+    jobs = dn.Table("jobs", week=dn.Ordinal(0, 62), many=2)
+    collection = dn.Collection(users, jobs, epsilon=2.0, design="mg", oracle="subset")
+    uid = np.arange(1_500)
+    rows = {
+        "users": {"uid": uid, "grade": random.integers(0, 25, uid.size)},
+        "jobs": {"uid": uid[100:], "week": random.integers(0, 63, uid.size - 100)},
+    }
+    collection.perturb(**rows, out=tmp_path / "r", source=SeededSource(2), simulation=True)
+    (file,) = (tmp_path / "r" / "users").glob("*.parquet")
+    reports = pq.read_table(file)
+    y = np.asarray(reports["y"]).copy()
+    y[5] = np.bitwise_or(y[5], (1 << 25) - 1)  # possible as a number, and yet no set of the right size
+    pq.write_table(
+        reports.set_column(reports.schema.get_field_index("y"), reports.schema.field("y"), pa.array(y)), file
+    )
+    duckdb, on_spark = (dn.connect(tmp_path / "r", engine=engine) for engine in (None, spark))
+    assert duckdb.refused == on_spark.refused
+    assert duckdb.refused["users"].total() == 1
+    for text in (
+        "SELECT COUNT(*) AS n, AVG(grade) AS g FROM users WHERE grade < 9",
+        "SELECT COUNT(*) AS n FROM users JOIN jobs USING (uid) WHERE grade >= 9 AND week < 40",
+    ):
+        agree(on_spark.sql(text), duckdb.sql(text))

@@ -44,6 +44,7 @@ TRIPS = dn.Table(
 TRIP = {"month": {"date": "2024-02-29"}, "quarter": {"date": "2024-03-31"}, "year": {"date": "2001-12-31"}}
 TRIP |= {"fare": 12.6, "class_": "1", "bags": 2}
 WIDE = dn.Table("wide", **{f"a{number}": dn.Ordinal(0, 2**20 - 1) for number in range(3)})
+DOZENS = dn.Table("dozens", answer=dn.Ordinal(0, 62))
 DESIGNS = ("hio", "ahio", "ehio", "sr-hio", "sc", "mg", "amg")
 GRIDS = {
     "users": [
@@ -107,6 +108,12 @@ def cases():
         trips = dn.Collection(TRIPS, epsilon=6.0, design=design, coins=coins)
         for row in (TRIP, {}, TRIP | {"month": {"date": "2031-01-01"}, "fare": 99.4}):
             yield trips, "trips", [row], None if coins == "drawn" else "ada"
+    for epsilon, design, coins in ((1.0, "hio", "drawn"), (3.0, "hio", "assigned"), (4.0, "ehio", "drawn")):
+        subsets = dn.Collection(USERS, ORDERS, epsilon=epsilon, design=design, oracle="subset", coins=coins)
+        for table, rows in (("users", [ROW]), ("orders", MANY_ORDERS)):
+            yield subsets, table, rows, None if coins == "drawn" else "ada"
+    for answer in (0, 17, 62):
+        yield dn.Collection(DOZENS, epsilon=1.0, design="mg", oracle="subset"), "dozens", [{"answer": answer}], None
 
 
 def with_times(value):

@@ -33,6 +33,9 @@ GRID_PARTS = ("ranges", "many", "shapes", "joins", "skewed", "households")
 @click.option("--questions", type=int, default=30, show_default=True, help="Questions per seed, with --grids.")
 @click.option("--seed", type=int, default=0, show_default=True, help="First seed, with --grids.")
 @click.option("--part", "parts", type=click.Choice(GRID_PARTS), multiple=True, help="Parts of --grids; all by default.")
+@click.option("--oracles", is_flag=True, help="Errors with subset selection next to those without, on drawn tables.")
+@click.option("--cases", type=click.IntRange(1), default=300, show_default=True, help="Drawn cases, with --oracles.")
+@click.option("--fitted", is_flag=True, help="Of fitted grids too, with --oracles: takes minutes for each case.")
 @click.option("--alone", is_flag=True, help="Plain answers of grids only, with --grids: a quarter of the time.")
 def accuracy(
     data: Data,
@@ -43,6 +46,9 @@ def accuracy(
     questions: int,
     seed: int,
     parts: tuple[str, ...],
+    oracles: bool,
+    cases: int,
+    fitted: bool,
     alone: bool,
 ) -> None:
     """Standard errors of [XDW20, Table 2], next to the printed ones.
@@ -54,6 +60,9 @@ def accuracy(
     Example:
       deniable bench accuracy --runs 1
     """
+    if oracles:
+        _subset_gains(range(seed, seed + cases), fitted=fitted)
+        return
     if grids:
         _grid_accuracy(data, users, runs, questions, seed, parts, alone=alone)
         return
@@ -71,6 +80,27 @@ def accuracy(
             )
             if cell.wanted and cell.printed / cell.stderr < cell.wanted:
                 missed.append(f"{cell.question} at ε = {cell.epsilon:g}")
+    show(made)
+    fail_where_missed(missed)
+
+
+def _subset_gains(seeds: range, *, fitted: bool) -> None:
+    """Errors with `oracle = "subset"` over those with `oracle = "auto"`, where a question reads a view that changes."""
+    from deniable_lab.benchmarks.subset_gain import measured_gains, summarised
+
+    made = table(
+        "Errors with subset selection over errors without",
+        *("design", "about", "questions", "changed", "median", "best", "worst", "median in reports"),
+        numbers_from=2,
+    )
+    with progress("measuring", len(seeds)) as advance:
+        gains = list(measured_gains(seeds, advance, fitted=fitted))
+    missed = []
+    for row in summarised(gains):
+        ratios = [f"{ratio:.3f}" for ratio in (row.median, row.best, row.worst, row.measured)]
+        made.add_row(row.design, row.joined, str(row.questions), str(row.changed), *ratios)
+        if row.worst > 1:
+            missed.append(f"{row.design}, {row.joined}: a question gets worse")
     show(made)
     fail_where_missed(missed)
 

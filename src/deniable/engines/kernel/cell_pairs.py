@@ -17,7 +17,7 @@ from deniable.engines.kernel.contributions import MOST_SUPPORTS, shared_out
 from deniable.engines.reports.user_blocks import Store
 from deniable.mechanisms._compiled import compiled
 from deniable.mechanisms._support import bucket_ranges, hash_cell
-from deniable.mechanisms.frequency_oracle import ComputedCells, FrequencyOracle, HashedCells, NamedCell
+from deniable.mechanisms.frequency_oracle import ComputedCells, FrequencyOracle, HashedCells, MaskedCells, NamedCell
 from deniable.mechanisms.hashing import cell_keys
 from deniable.tables.designs.views import Design, View
 from deniable.tables.schema.report_format import ANSWER_COLUMNS
@@ -42,6 +42,20 @@ def _count(seeds: Any, lows: Any, widths: Any, keys: Any, factors: Any, pairs: A
             supported[hits] = cell
             hits += distances[cell] < widths[report]
         for first in range(hits):
+            for second in range(first + 1):
+                pairs[supported[first], supported[second]] += 1
+
+
+@compiled
+def _count_masked(masks: Any, cells: Any, size: Any, pairs: Any) -> None:
+    """The same for masks, of which `size` bits are set."""
+    supported = np.empty(cells + 1, dtype=np.int64)
+    for report in range(masks.size):
+        hits = 0
+        for cell in range(cells):
+            supported[hits] = cell
+            hits += (masks[report] >> cell) & 1
+        for first in range(min(hits, size)):
             for second in range(first + 1):
                 pairs[supported[first], supported[second]] += 1
 
@@ -79,6 +93,8 @@ def _supported_pairs(oracle: FrequencyOracle, seeds: Words32, y: NDArray[Any]) -
             return np.diag(np.bincount(y, minlength=oracle.k))
         case HashedCells(buckets):
             return _hashed_pairs(oracle.k, buckets, seeds, y)
+        case MaskedCells(size):
+            return _masked_pairs(oracle.k, size, y)
         case ComputedCells():
             total = np.zeros((oracle.k, oracle.k), dtype=np.int64)
             block = max(1, MOST_SUPPORTS // oracle.k)
@@ -120,4 +136,16 @@ def _hashed_pairs(cells: int, buckets: int, seeds: Words32, chosen: NDArray[Any]
         return mine
 
     total: Integers = np.sum(shared_out(seeds.size, work), axis=0)
+    return total
+
+
+def _masked_pairs(cells: int, size: int, masks: NDArray[Any]) -> Integers:
+    masks = np.ascontiguousarray(masks, dtype=np.int64)
+
+    def work(first: int, end: int) -> Integers:
+        mine = np.zeros((cells, cells), dtype=np.int64)
+        _count_masked(masks[first:end], cells, size, mine)
+        return mine
+
+    total: Integers = np.sum(shared_out(masks.size, work), axis=0)
     return total

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Floats, Integers, Words32
 from deniable.engines.kernel import plain_loops
+from deniable.engines.kernel.plain_loops import MASKED, NAMED
 from deniable.engines.kernel.view_loops import place_contributions
 from deniable.engines.reports.view_order import ViewOrder, can_be_ordered
 from deniable.mechanisms._compiled import compiled, compiled_sum
 from deniable.mechanisms._support import bucket_ranges, hash_cell
-from deniable.mechanisms.frequency_oracle import ComputedCells, FrequencyOracle, HashedCells
+from deniable.mechanisms.frequency_oracle import ComputedCells, FrequencyOracle, HashedCells, MaskedCells
 from deniable.mechanisms.hashing import cell_keys
 from deniable.queries.weights.table_plan import PartPlan, ViewWeights
 
@@ -70,7 +71,16 @@ def _contribute(
         for column in range(out.shape[1]):
             out[report, column] = bases[slot, column]
         first, last = rows_of[slot], rows_of[slot + 1]
-        if bucket_starts[slot] < 0:
+        if bucket_starts[slot] == MASKED:
+            for row in range(first, last):
+                supported = 0.0
+                for cell in range(row_starts[row], row_starts[row + 1]):
+                    supported += weights[cell] * np.float64((y[report] >> keys[cell]) & 1)
+                if supported != 0.0:
+                    for entry in range(column_starts[row], column_starts[row + 1]):
+                        out[report, columns[entry]] += coefficients[entry] * supported
+            continue
+        if bucket_starts[slot] == NAMED:
             low, high = first, last  # one cell per row here, sorted: find the reported one
             while low < high:
                 middle = (low + high) // 2
@@ -240,15 +250,15 @@ def _keys(view: ViewWeights) -> tuple[Words32, Words32]:
 
 
 def _bucket_edges(oracles: Sequence[FrequencyOracle]) -> tuple[Integers, Words32, Words32]:
-    """Where each slot's buckets are listed (−1 if it does not hash), where buckets begin, and how wide they are.
+    """Where each slot's buckets are listed (or `NAMED` or `MASKED`), where buckets begin, and how wide they are.
 
     ⌊hash · g / 2^32⌋ = y exactly when ⌈y·2^32/g⌉ ≤ hash < ⌈(y+1)·2^32/g⌉.
     """
-    starts, lowest, widths = [-1], [np.zeros(0, dtype=np.uint32)], [np.zeros(0, dtype=np.uint32)]
+    starts, lowest, widths = [NAMED], [np.zeros(0, dtype=np.uint32)], [np.zeros(0, dtype=np.uint32)]
     listed: dict[int, int] = {}
     for oracle in oracles:
         if not isinstance(oracle.support, HashedCells):
-            starts.append(-1)
+            starts.append(MASKED if isinstance(oracle.support, MaskedCells) else NAMED)
             continue
         buckets = oracle.support.buckets
         if buckets not in listed:

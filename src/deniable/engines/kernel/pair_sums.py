@@ -45,7 +45,7 @@ def pays(part: PartPlan, design: Design) -> bool:
 
 
 def _steps(view: View) -> float:
-    hits = view.cells / view.outcomes  # cells that a report supports, about
+    hits = float(view.oracle.p + (view.cells - 1) * view.oracle.q)  # cells that a report supports, on average
     return view.cells + hits**2
 
 

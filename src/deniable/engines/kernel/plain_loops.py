@@ -20,6 +20,9 @@ from deniable.mechanisms.hashing import hash_array
 PLAIN_HASHES = 60_000_000
 """So many hashes in numpy take a fraction of the time that importing the compiler takes."""
 MOST_PLAIN_COLUMNS = 8
+NAMED, MASKED = -1, -2
+"""Where a `Program` says at which place a view's buckets are listed: that there are none, because y names a cell or has
+a bit for every cell."""
 
 
 class _Tally:
@@ -61,7 +64,7 @@ def contribute(view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any], arrays: 
         first, last = rows_of[slot], rows_of[slot + 1]
         if not mine.size or first == last:
             continue
-        if bucket_starts[slot] < 0:  # one cell per row here, sorted: find the reported one
+        if bucket_starts[slot] == NAMED:  # one cell per row here, sorted: find the reported one
             cells = keys[row_starts[first:last]]
             rows = np.minimum(np.searchsorted(cells, y[mine]), cells.size - 1)
             listed = cells[rows] == y[mine]
@@ -71,12 +74,16 @@ def contribute(view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any], arrays: 
             np.add.at(added, (owners, columns[entries]), coefficients[entries])
             out[mine[listed]] += added[rows[listed]]
             continue
-        bucket = bucket_starts[slot] + y[mine].astype(np.int64)
+        masked = bucket_starts[slot] == MASKED
+        bucket = np.zeros(0, dtype=np.int64) if masked else bucket_starts[slot] + y[mine].astype(np.int64)
         seeds, lows, wide = seed[mine].astype(np.uint32), lowest[bucket], widths[bucket]
         added = np.zeros((bases.shape[1], mine.size))
         for row in range(first, last):
             supported = np.zeros(mine.size)
             for cell in range(row_starts[row], row_starts[row + 1]):
+                if masked:
+                    supported += np.where(y[mine] >> np.int64(keys[cell]) & 1, weights[cell], 0.0)
+                    continue
                 distances = hash_array(seeds, keys[cell], factors[cell])
                 distances -= lows
                 supported += np.where(distances < wide, weights[cell], 0.0)

@@ -2,7 +2,8 @@
 
 A report's contribution is the base of its view, plus what the cells that it supports add (`contributions.py`). All
 reports of a view are compared with the same cells, so the innermost loop runs over reports, in blocks that stay in the
-nearest cache, and becomes vector instructions. Reports that name their cell are counted by cell.
+nearest cache, and becomes vector instructions. Reports that name their cell are counted by cell; those that name
+several have a bit for each.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable.engines.kernel.plain_loops import MASKED, NAMED
 from deniable.mechanisms._compiled import compiled, compiled_sum
 from deniable.mechanisms._support import hash_cell
 
@@ -39,6 +41,15 @@ def _add_cells(seeds: Any, lows: Any, widths: Any, keys: Any, factors: Any, weig
 
 
 @compiled
+def _add_masked(y: Any, keys: Any, weights: Any, scale: Any, out: Any) -> None:
+    """Add the weights of cells whose bits are set."""
+    for cell in range(keys.size):
+        bit, weight = np.int64(keys[cell]), scale * weights[cell]
+        for report in range(y.size):
+            out[report] += weight * np.float64((np.int64(y[report]) >> bit) & 1)
+
+
+@compiled
 def _add_scaled(values: Any, scale: Any, out: Any) -> None:
     for report in range(values.size):
         out[report] += scale * values[report]
@@ -61,7 +72,7 @@ def _product(first: Any, second: Any) -> Any:
 
 
 @compiled
-def _hashed_block(
+def _contributed(
     seeds: Any,
     y: Any,
     bucket_start: Any,
@@ -83,7 +94,8 @@ def _hashed_block(
     out: Any,
 ) -> None:
     """What each of a block's reports contributes: `out` is columns × reports."""
-    for report in range(seeds.size):
+    masked = bucket_start == MASKED
+    for report in range(0 if masked else seeds.size):
         bucket = bucket_start + np.int64(y[report])
         lows[report], widths[report] = lowest[bucket], widest[bucket]
     for column in range(base.size):
@@ -95,11 +107,17 @@ def _hashed_block(
         if end == entry + 1:  # straight into its column
             scale = coefficients[entry]
             mine = out[columns[entry], : seeds.size]
-            _add_cells(seeds, lows, widths, keys[low:high], factors[low:high], weights[low:high], scale, mine)
+            if masked:
+                _add_masked(y, keys[low:high], weights[low:high], scale, mine)
+            else:
+                _add_cells(seeds, lows, widths, keys[low:high], factors[low:high], weights[low:high], scale, mine)
             continue
         for report in range(seeds.size):
             supported[report] = 0.0
-        _add_cells(seeds, lows, widths, keys[low:high], factors[low:high], weights[low:high], 1.0, supported)
+        if masked:
+            _add_masked(y, keys[low:high], weights[low:high], 1.0, supported)
+        else:
+            _add_cells(seeds, lows, widths, keys[low:high], factors[low:high], weights[low:high], 1.0, supported)
         for place in range(entry, end):
             _add_scaled(supported, coefficients[place], out[columns[place], : seeds.size])
 
@@ -188,7 +206,7 @@ def add_view_moments(
     combined = np.empty((outcomes if plain_from < 0 else 0, block))
     for slot in range(1, starts.size):
         first, last = rows_of[slot], rows_of[slot + 1]
-        if bucket_starts[slot] < 0 and ends[slot] > starts[slot]:
+        if bucket_starts[slot] == NAMED and ends[slot] > starts[slot]:
             counts = _named_cells(y[starts[slot] : ends[slot]], first, last, row_starts, keys)
             for row in range(first, last + 1):
                 if counts[row - first] == 0:
@@ -207,7 +225,7 @@ def add_view_moments(
         for start in range(starts[slot], ends[slot], block):
             end = min(start + block, ends[slot])
             size = end - start
-            _hashed_block(
+            _contributed(
                 seed[start:end],
                 y[start:end],
                 bucket_starts[slot],
@@ -262,7 +280,7 @@ def place_contributions(
     supported, values = np.empty(block), np.empty((bases.shape[1], block))
     for slot in range(1, starts.size):
         first, last = rows_of[slot], rows_of[slot + 1]
-        if bucket_starts[slot] < 0:
+        if bucket_starts[slot] == NAMED:
             for report in range(starts[slot], ends[slot]):
                 for column in range(bases.shape[1]):
                     out[column, positions[report]] = bases[slot, column]
@@ -279,7 +297,7 @@ def place_contributions(
             continue
         for start in range(starts[slot], ends[slot], block):
             end = min(start + block, ends[slot])
-            _hashed_block(
+            _contributed(
                 seed[start:end],
                 y[start:end],
                 bucket_starts[slot],

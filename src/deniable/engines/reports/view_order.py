@@ -15,10 +15,10 @@ MOST_ORDERED_VIEWS = 2**16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ViewOrder:
-    """Seeds and outcomes of reports, those of the first view first; 12 bytes a report."""
+    """Seeds and outcomes of reports, those of the first view first; 12 bytes a report, 16 if outcomes need 64 bits."""
 
     seed: Words32
-    y: Words32
+    y: Words32 | Integers
     positions: Words32
     """Where each of them is in the order of users."""
     starts: Integers
@@ -29,7 +29,11 @@ class ViewOrder:
         """Sort reports by view; of one view they stay as they were."""
         order = np.argsort(view.astype(np.uint16, copy=False), kind="stable").astype(np.uint32)  # a radix sort
         starts = np.concatenate(([0], np.cumsum(np.bincount(view, minlength=views))))
-        return cls(_words(seed, order), _words(y, order), order, starts)
+        outcomes = np.take(y, order)
+        wide = outcomes.size > 0 and int(outcomes.max()) >= 2**32
+        kind = np.int64 if wide else np.uint32
+        seeds = np.take(seed, order).astype(np.uint32, copy=False)
+        return cls(seeds, outcomes.astype(kind, copy=False), order, starts)
 
     @property
     def reports(self) -> int:
@@ -40,7 +44,3 @@ class ViewOrder:
 def can_be_ordered(reports: int, views: int) -> bool:
     """Whether positions and views fit their types."""
     return views <= MOST_ORDERED_VIEWS and reports < 2**32
-
-
-def _words(column: NDArray[Any], order: Words32) -> Words32:
-    return np.take(column, order).astype(np.uint32, copy=False)

@@ -23,7 +23,10 @@ REPORT = "#report"
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How the reports of a table are packed: in one long if they fit, else in two."""
+    """How the reports of a table are packed: in one long if they fit, else in two.
+
+    Of two, the second has seed and y, or y alone if it takes more than 32 bits.
+    """
 
     single: bool
     views: int
@@ -77,7 +80,15 @@ class Packing:
             return {f"tail{number}": F.col(REPORT)}
         if self.single:
             return {f"tail{number}": self._whole()}
+        if self._long_y:
+            seeded = F.shiftleft("view", SEED_BITS).bitwiseOR(F.col("seed"))
+            return {f"head{number}": seeded, f"tail{number}": F.col("y")}
         return {f"head{number}": F.col("view"), f"tail{number}": self._tail()}
+
+    @property
+    def _long_y(self) -> bool:
+        """Whether seed and y do not fit into 64 bits together."""
+        return self.y_bits + SEED_BITS > 64
 
     def _tail(self) -> Any:
         from pyspark.sql import functions as F  # noqa: N812
@@ -93,6 +104,9 @@ class Packing:
     def reports(self, batch: pa.RecordBatch, number: int) -> Columns:
         """A table's reports in a batch: all slots of the first user, then of the second."""
         tail = _unsigned(batch.column(f"tail{number}"))
+        if self._long_y:
+            head = _unsigned(batch.column(f"head{number}"))
+            return (head >> np.uint64(SEED_BITS)).astype(np.uint32), head.astype(np.uint32), tail.view(np.int64)
         y = (tail & np.uint64(2**self.y_bits - 1)).astype(np.int64)
         seed = (tail >> np.uint64(self.y_bits)).astype(np.uint32)
         whole = SEED_BITS + self.y_bits

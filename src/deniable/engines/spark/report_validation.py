@@ -39,6 +39,7 @@ from deniable.tables.reports.report_table import (
     has_assigned_coins,
     has_round,
     is_turn,
+    named_cells,
     row_faults,
 )
 from deniable.tables.schema.report_format import ASSIGNED, REPORT_COLUMNS, SEED_BITS
@@ -171,11 +172,17 @@ def _views(collection: Specification, name: str, frame: Any) -> dict[int, int] |
         for number, function in enumerate((F.min, F.max))
     ]
     counted = frame.select("seed", "y", *keys).groupBy("slot", "view")
-    counts = counted.agg(F.count(F.lit(1)).alias("reports"), *extremes).toArrow()
+    bits = [F.min(F.bit_count("y")).alias("fewest"), F.max(F.bit_count("y")).alias("most")]
+    counts = counted.agg(F.count(F.lit(1)).alias("reports"), *extremes, *bits).toArrow()
     columns = {column: np.asarray(counts[column]) for column in ("slot", "view", "reports")}
     for number in (0, 1):
         ends = {column: np.asarray(counts[f"{column}{number}"]) for column in ("seed", "y")}
         if (columns["view"] < 0).any() or row_faults(collection, name, columns | ends).any():
+            return None
+    design = collection.design_of(name)
+    for view, fewest, most in zip(*(counts[column].to_pylist() for column in ("view", "fewest", "most")), strict=True):
+        named = named_cells(design.view(view))
+        if named and not fewest == most == named:
             return None
     totals: Counter[int] = Counter()
     for view, reports in zip(columns["view"].tolist(), columns["reports"].tolist(), strict=True):

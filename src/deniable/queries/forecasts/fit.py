@@ -204,7 +204,7 @@ def _fitted(
             name: ViewSearch(
                 start[name],
                 start.epsilon_per_report(name),
-                start.oracle == "auto",
+                start.oracle,
                 mine,
                 examples=examples,
                 keep_all=not only_workload,

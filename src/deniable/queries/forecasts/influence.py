@@ -23,7 +23,7 @@ from itertools import product
 import numpy as np
 
 from deniable.arrays import Floats, Integers, Words32
-from deniable.mechanisms.frequency_oracle import HashedCells, NamedCell
+from deniable.mechanisms.frequency_oracle import HashedCells, MaskedCells, NamedCell
 from deniable.mechanisms.hashing import cell_keys
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.plan import Plan
@@ -161,8 +161,8 @@ def _views(plan: Plan) -> list[ViewWeights]:
 
 
 def _is_known(view: ViewWeights) -> bool:
-    """Whether a report names its cell or hashes: of other oracles only the bound is known."""
-    return isinstance(view.oracle.support, (NamedCell, HashedCells))
+    """Whether a report names its cells or hashes: of other oracles only the bound is known."""
+    return isinstance(view.oracle.support, (NamedCell, MaskedCells, HashedCells))
 
 
 def over_groups(groups: Sequence[tuple[Influence, ...]]) -> tuple[Influence, ...]:
@@ -308,11 +308,15 @@ def _base(view: ViewWeights, weights: Floats) -> float:
 
 
 def _bounds(view: ViewWeights, weights: Floats) -> tuple[float, float]:
-    """The least and the most that supported cells can add: exact where a report names its cell."""
+    """The least and the most that supported cells can add: exact where a report names its cells."""
     cells, values = _signals(view, weights)
     if isinstance(view.oracle.support, NamedCell):
         others = [] if cells.size == view.cell_count else [0.0]
         return min([*others, float(values.min())]), max([*others, float(values.max())])
+    if isinstance(view.oracle.support, MaskedCells):
+        size = view.oracle.support.size
+        every = np.sort(np.append(values, np.zeros(view.cell_count - cells.size)))
+        return float(every[:size].sum()), float(every[-size:].sum())
     return float(np.minimum(values, 0.0).sum()), float(np.maximum(values, 0.0).sum())
 
 

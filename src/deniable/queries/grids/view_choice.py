@@ -77,7 +77,7 @@ class ViewSearch:
 
     table: Table
     epsilon: float
-    adaptive: bool
+    oracle: str
     items: Sequence[WorkloadColumn]
     examples: bool = False
     """Whether columns are only examples of others, so that borders do not follow theirs."""
@@ -235,7 +235,7 @@ class ViewSearch:
 
     def _prepared(self, views: Sequence[GridView], items: Sequence[WorkloadColumn]) -> tuple[Asked, list[View]]:
         """Columns under the prior of a fit, ready for each of some views."""
-        design = Design(grid(self.table, views), self.epsilon, adaptive=self.adaptive)
+        design = Design(grid(self.table, views), self.epsilon, choice=self.oracle)
         asked = Asked.of(self.table, design, [item.column for item in items])
         constants = {} if self.examples else {name: borders(self.items, name) for name in self.table.private}
         return where_asked(self.table, asked, constants, self.seen), list(design)

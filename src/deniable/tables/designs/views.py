@@ -19,7 +19,7 @@ from typing import Any
 from deniable.mechanisms.frequency_oracle import LARGEST_DOMAIN, FrequencyOracle, draw_as_responses
 from deniable.mechanisms.hashing import CELL_OFFSET, MASK, mix
 from deniable.mechanisms.local_hashing import LocalHashing
-from deniable.mechanisms.oracles import HASHING_ONLY, ORACLES, best_oracle
+from deniable.mechanisms.oracles import AUTO, HASHED, ORACLE_CHOICES, best_oracle
 from deniable.mechanisms.randomized_response import RandomizedResponse
 from deniable.mechanisms.single_cell import SingleCell
 from deniable.trees import Tree
@@ -29,6 +29,8 @@ VALUE, ROUNDED, EMBEDDED, WEIGHT, WEIGHT_AND_ROUNDED = "value", "rounded", "embe
 CELLS, POINTS = "cells", "points"
 NUMBERED_CELLS = LARGEST_DOMAIN
 """Up to so many cells are numbered in mixed radix; beyond, numbers are folded into 32 bits."""
+MOST_MEASURED_VIEWS = 2**10
+"""Of a design with more views, bounds are taken instead of the largest of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +166,8 @@ class Design:
     parts: tuple[tuple[Group, ...], ...]
     epsilon: float
     """What each report may spend."""
-    adaptive: bool = True
-    """Whether every view uses the oracle of lowest variance; otherwise all hash, as the paper's do."""
+    choice: str = AUTO
+    """Which oracles views choose from, by the name in `ORACLE_CHOICES`; each takes the one of lowest variance."""
     memoised: bool = False
     """Whether answers are kept for life: then every oracle is randomized response over its outcomes."""
     buckets: int | None = None
@@ -184,7 +186,7 @@ class Design:
     @property
     def oracles(self) -> list[type[FrequencyOracle]]:
         """The oracles that views choose from."""
-        listed = ORACLES if self.adaptive else HASHING_ONLY
+        listed = ORACLE_CHOICES[self.choice]
         if self.memoised:
             return [oracle for oracle in listed if oracle.draw_reports is draw_as_responses or oracle is SingleCell]
         return listed
@@ -194,13 +196,15 @@ class Design:
         """No report has more different y than this."""
         if self.buckets is not None and math.isfinite(self.epsilon):
             return self.buckets
+        if self.views <= MOST_MEASURED_VIEWS:
+            return max(view.outcomes for view in self)
         return max(oracle.most_outcomes(self.epsilon) for oracle in self.oracles)
 
     def oracle(self, cells: int) -> FrequencyOracle:
         """The oracle of a view with so many cells."""
         cells = min(cells, NUMBERED_CELLS)
         if self.buckets is not None and cells > 1:
-            if cells > self.buckets or not self.adaptive:
+            if cells > self.buckets or self.choice == HASHED:
                 return LocalHashing(self.epsilon, cells, self.buckets)
             return RandomizedResponse(self.epsilon, cells)
         return best_oracle(self.oracles, self.epsilon, cells)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT
+from deniable.mechanisms.frequency_oracle import MaskedCells
 from deniable.simulation import mark
 from deniable.tables.coins.coin_columns import matches, turn_columns
 from deniable.tables.coins.turns import turn_prefix
@@ -255,12 +256,19 @@ def row_faults(
     listed = pc.dictionary_encode(arrow_integers(np.where(known, view, 0)))
     views = [(view_of or design.view)(number) for number in listed.dictionary.to_pylist()]
     which = listed.indices.to_numpy()
-    outcomes = np.array([drawn.outcomes for drawn in views], dtype=np.int64)[which]
+    largest = np.array([drawn.outcomes - 1 for drawn in views], dtype=np.int64)[which]
+    named = np.array([named_cells(drawn) for drawn in views], dtype=np.int64)[which]
     largest_seed = np.array([drawn.oracle.seeds - 1 for drawn in views], dtype=np.int64)[which]
     parts = np.array([drawn.part for drawn in views], dtype=np.int64)[which]
-    fits = (y >= 0) & (y < outcomes) & (seed >= 0) & (seed <= largest_seed)
+    fits = (y >= 0) & (y <= largest) & (seed >= 0) & (seed <= largest_seed)
+    fits &= (named == 0) | (np.bitwise_count(y) == named)
     placed = (slot >= 0) & (slot < collection.reports_per_user(name)) & (slot % len(design.parts) == parts)
     return np.select([~known, ~fits, ~placed], [np.uint8(1), np.uint8(2), np.uint8(3)], np.uint8(0))
+
+
+def named_cells(view: View) -> int:
+    """How many bits are set in every y of a view; 0 if y is a number like any other."""
+    return view.oracle.support.size if isinstance(view.oracle.support, MaskedCells) else 0
 
 
 def narrowed(reports: pa.Table) -> pa.Table:

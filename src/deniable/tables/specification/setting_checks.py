@@ -8,6 +8,7 @@ from typing import Any
 from deniable.checks import check_integer, check_number
 from deniable.errors import InvalidParameter
 from deniable.limits import MOST_TABLES
+from deniable.mechanisms.oracles import ORACLE_CHOICES
 from deniable.tables.designs import DESIGNS, GRID, PRODUCTS
 from deniable.tables.schema.attributes import Table
 from deniable.tables.schema.grid_views import GridView, checked_grids
@@ -16,7 +17,6 @@ from deniable.tables.schema.report_format import COIN_MODES, VIEW_NUMBERS
 from deniable.tables.schema.rounds import ROUND_COLUMN, Rounds
 from deniable.wording import listed
 
-ORACLE_CHOICES = ("auto", "olh")
 LARGEST_DESIGN_FANOUT = 2**16
 LARGEST_SHARE = 1e300
 
@@ -54,7 +54,7 @@ def check_settings(design: Any, fanout: Any, oracle: Any, coins: Any) -> None:
         raise InvalidParameter("design", "is unknown", f"Use one of {', '.join(sorted((*DESIGNS, GRID)))}.")
     problem = f"must be an integer from 2 to {LARGEST_DESIGN_FANOUT}"
     check_integer("fanout", fanout, 2, LARGEST_DESIGN_FANOUT, problem=problem, repair="Use 5.")
-    if oracle not in ORACLE_CHOICES:
+    if not isinstance(oracle, str) or oracle not in ORACLE_CHOICES:
         raise InvalidParameter("oracle", "is unknown", f"Use one of {', '.join(ORACLE_CHOICES)}.")
     if coins not in COIN_MODES:
         raise InvalidParameter("coins", "are of an unknown kind", f"Use one of {', '.join(COIN_MODES)}.")

@@ -393,4 +393,4 @@ class Specification:
 def _design(specification: Specification, name: str) -> Design:
     rounds, epsilon = specification.rounds, specification.epsilon_per_report(name)
     memoised, buckets = (False, None) if rounds is None else (rounds.mode == MEMOISED, rounds.buckets)
-    return Design(specification._parts(name), epsilon, specification.oracle == "auto", memoised, buckets)
+    return Design(specification._parts(name), epsilon, specification.oracle, memoised, buckets)

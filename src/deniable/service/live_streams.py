@@ -36,7 +36,7 @@ class LiveStream:
     """One store: a bounded queue into it, and what it has published."""
 
     def __init__(self, folder: Path, settings: ServeSettings) -> None:
-        self._intake = StreamIntake(folder)
+        self._intake = StreamIntake(folder, settings.keys_per_stream)
         limits = CommitLimits(most_reports=settings.values_per_request, queued_reports=settings.queued_values)
         self.writer: GroupCommit[Batch, Receipt] = GroupCommit(self._commit, limits, deliver=to_event_loops)
         self._stored, self._turn = StoredStream(folder), threading.Lock()

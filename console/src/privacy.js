@@ -23,7 +23,7 @@ export async function privacyPage(main) {
 }
 
 // A heading, and a few sentences under it.
-const sections = (promise) => Object.entries(promise).map(([heading, sentences]) => [h("h3", {}, heading), h("ul", {}, sentences.map((sentence) => h("li", {}, worded(sentence))))]).flat();
+const sections = (promise) => h("div", { class: "promise" }, Object.entries(promise).map(([heading, sentences]) => h("div", {}, h("h3", {}, heading), h("ul", {}, sentences.map((sentence) => h("li", {}, worded(sentence)))))));
 
 // Names of commands stand between backticks.
 const worded = (sentence) => sentence.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));

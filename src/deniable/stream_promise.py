@@ -54,9 +54,8 @@ def _protected(epsilon: float, words: str) -> str:
 def _unit(about: StoreSettings) -> str:
     if about.person is None:
         whose = " of one key, whatever the key" if about.kind == KeyedPublisher.kind else ""
-        return (
-            f"One value{whose}: what is published is nearly as likely with any other. Who has many is protected less."
-        )
+        less = "Anyone with many values is protected less."
+        return f"One value{whose}: what is published is nearly as likely with any other. {less}"
     epoch, most = about.person["epoch"], about.person["most"]
     length = f"an epoch of {epoch:,} events" if epoch else "an epoch, which ends when the operator says so"
     return f"Every person, with everything she does within {length}. Up to {most:,} of her values count."

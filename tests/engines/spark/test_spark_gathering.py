@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import shutil
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +13,7 @@ import pytest
 import deniable as dn
 from deniable.engines.collecting.gathering import ANOTHER
 from deniable.engines.collecting.wire_reports import MALFORMED, ODD_PUBLIC, UNKNOWN_TABLE
+from deniable.engines.spark import report_gathering
 from deniable.engines.spark.report_paths import Folder
 from deniable.errors import BadInput, Failure, InvalidParameter
 from deniable.tables.reports.report_table import OTHER_SPECIFICATION
@@ -115,45 +118,50 @@ def test_lines_count_once_through_restarts_repetitions_and_a_lost_checkpoint(spa
 
 @pytest.mark.slow
 def test_a_batch_that_is_interrupted_at_any_move_is_taken_once(spark, tmp_path, monkeypatch):
-    arrive(tmp_path / "in", 0, [line for person in range(6) for line in weekly_lines(person, 1)])
-    arrive(tmp_path / "in", 1, [line for person in range(4) for line in weekly_lines(person, 2) + weekly_lines(9, 1)])
-    wrong = weekly_lines(1, 1)[0].replace('"uid":1', '"uid":50')
-    arrive(tmp_path / "in", 2, [wrong, *weekly_lines(8, 2)])
-    real, left = Folder.move, [0]
+    first = [line for person in range(6) for line in weekly_lines(person, 1)]
+    second = [line for person in range(4) for line in weekly_lines(person, 2)] + first[:2] + weekly_lines(9, 1)
+    real, left = Folder.move, [-1]
 
     def moved(self, to):
-        if left[0] == 0:
-            left[0] = -1
-            raise OSError("the machine stops here")
         left[0] -= 1
+        if left[0] == -1:
+            raise OSError("the machine stops here")
         real(self, to)
 
     monkeypatch.setattr(Folder, "move", moved)
-    ends, number = 0, 0
-    while True:  # at the first move, then at the second of what is left, …
-        left[0] = number % 3
+
+    def taken(stop):
+        """What is gathered if the second batch is interrupted at a move, and tried again."""
+        out = tmp_path / str(stop)
+        folder = Folder(spark, str(out))
+        report_gathering._begin(folder, WEEKLY, simulation=False)
+        gatherer = report_gathering._Gatherer(folder, WEEKLY, "00c0ffee", {}, False)
+        batches = [spark.createDataFrame([(line,) for line in lines], ["line"]) for lines in (first, second)]
+        gatherer.take(batches[0], 0)
+        left[0] = stop
+        interrupted = False
         try:
-            counts = gather(spark, tmp_path, WEEKLY)
-            if left[0] >= 0 or number > 12:
-                break
-        except Exception as problem:
-            assert "the machine stops here" in str(problem)  # noqa: PT017
-            ends += 1
-        number += 1
-    assert ends >= 3
-    lines = [line for number in range(3) for line in (tmp_path / "in" / f"{number}.txt").read_text().splitlines()]
-    assert counts["reports"] == 13
-    assert {path.parent.name for path in (tmp_path / "out" / "users").rglob("*.parquet")} == {
-        "round-000001",
-        "round-000002",
-    }
-    kept = contents(tmp_path / "out")["users"]
-    slots = [(row["uid"], row["round"], row["slot"]) for row in kept]
-    assert len(set(slots)) == len(slots) == counts["reports"]
-    assert set(slots) == {(row["uid"], row["round"], row["slot"]) for row in expected(WEEKLY, lines)["users"]}
-    assert not [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith(".partial")]
+            gatherer.take(batches[1], 1)
+        except OSError:
+            interrupted = True
+            gatherer.take(batches[1], 1)
+        left[0] = -1
+        assert not [path.name for path in out.iterdir() if path.name.startswith(".partial")]
+        return interrupted, contents(out), report_gathering.gathered(folder)
+
+    _, whole, counts = taken(100)
+    assert counts == {"lines": 13, "reports": 11, "repeated": 2}
+    assert whole == expected(WEEKLY, first + second)
+    files = (tmp_path / "100" / "users").rglob("*.parquet")
+    assert {path.parent.name for path in files} == {"round-000001", "round-000002"}
+    stop = 0
+    while (run := taken(stop))[0]:
+        assert run[1:] == (whole, counts), stop
+        stop += 1
+    assert stop >= 3
 
 
+@pytest.mark.slow
 def test_a_complete_batch_that_spark_tries_again_changes_nothing(spark, tmp_path):
     arrive(tmp_path / "in", 0, weekly_lines(1, 1))
     arrive(tmp_path / "in", 1, [*weekly_lines(2, 1), "{}"])
@@ -185,3 +193,13 @@ def test_what_cannot_be_gathered_is_refused_before_anything_is_read(spark, tmp_p
     SHOP.gather(shop_lines(1)).save(tmp_path / "saved")
     with pytest.raises(BadInput, match="not gathered from a stream"):
         gather(spark, tmp_path, out="saved", checkpoint="new")
+
+
+@pytest.mark.slow
+def test_the_program_of_the_page_gathers(spark, tmp_path):
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "spark-streams.md").read_text()
+    (program,) = re.findall(r"```python\n(lines = .*?)```", page, flags=re.S)
+    arrive(tmp_path / "arriving", 0, shop_lines(1) + shop_lines(2))
+    names = {"dn": dn, "spark": spark, "shop": SHOP}
+    exec(compile(program.replace("hdfs:///data", str(tmp_path)), "gather.py", "exec"), names)  # noqa: S102 - the page's own
+    assert names["database"].sql("SELECT COUNT(*) AS n FROM users").answers["n"][0].value == 2

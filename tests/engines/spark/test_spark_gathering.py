@@ -15,7 +15,7 @@ from deniable.engines.collecting.gathering import ANOTHER
 from deniable.engines.collecting.wire_reports import MALFORMED, ODD_PUBLIC, UNKNOWN_TABLE
 from deniable.engines.spark import report_gathering
 from deniable.engines.spark.report_paths import Folder
-from deniable.errors import BadInput, Failure, InvalidParameter
+from deniable.errors import BadInput, InvalidData, InvalidParameter
 from deniable.tables.reports.report_table import OTHER_SPECIFICATION
 
 PEOPLE = 30
@@ -178,7 +178,7 @@ def test_what_cannot_be_gathered_is_refused_before_anything_is_read(spark, tmp_p
     gather(spark, tmp_path, WEEKLY)
     cases = [
         ({"collection": SHOP}, BadInput, "of another specification"),
-        ({"collection": WEEKLY, "simulation": True}, Failure, "simulation"),
+        ({"collection": WEEKLY, "simulation": True}, InvalidData, "cannot be mixed"),
         ({"collection": WEEKLY, "column": "line"}, InvalidParameter, "not a column of texts"),
         ({"collection": WEEKLY, "public": {"city": "string"}}, InvalidParameter, "types of public attributes"),
         ({"collection": WEEKLY, "out": "in", "checkpoint": "other"}, BadInput, "holds something else"),

@@ -102,11 +102,11 @@ def _begin(folder: Folder, collection: Specification, *, simulation: bool) -> No
     """Make the folder, or go on with one of the same specification."""
     file = folder.below(SPECIFICATION_FILE)
     if file.exists():
-        found, kind = read_run(read_json(file.read_text()))
-        if found != collection:
+        existing, kind = read_run(read_json(file.read_text()))
+        if existing != collection:
             raise BadInput(f"{folder.name!r} is of another specification. {_UNGATHERED}. Choose another folder.")
         one_kind({folder.name: kind, "what arrives": simulation})
-        if not folder.below(_COMPLETE).exists() and any(folder.below(table.name).exists() for table in found.tables):
+        if not folder.below(_COMPLETE).exists() and any(folder.below(table.name).exists() for table in existing.tables):
             problem = f"{folder.name!r} has reports that were not gathered from a stream"
             raise BadInput(f"{problem}. {_UNGATHERED}. Choose another folder.")
     elif folder.exists() and folder.names():
@@ -150,10 +150,10 @@ class _Gatherer:
         partial = self.folder.below(f".partial-{batch}")
         if complete.below(f"{batch}.json").exists():
             return
-        for place in self._places():
-            for file in place.names():
+        for holder in self._report_folders():
+            for file in holder.names():
                 if file.startswith(batch):
-                    place.below(file).remove()
+                    holder.below(file).remove()
         partial.remove()
         judged = lines.mapInArrow(_judging(self.collection, self.kinds, simulation=self.simulation), _JUDGED).persist()
         try:
@@ -164,7 +164,7 @@ class _Gatherer:
             judged.unpersist()
             partial.remove()
 
-    def _places(self) -> list[Folder]:
+    def _report_folders(self) -> list[Folder]:
         """Every folder that may hold files of a batch."""
         tables = [self.folder.below(table.name) for table in self.collection.tables]
         if self.collection.rounds is None:
@@ -181,21 +181,21 @@ class _Gatherer:
         for row in good.groupBy("name", ROUND_COLUMN).count().orderBy("name", ROUND_COLUMN).collect():
             table, number, arrived = row["name"], row[ROUND_COLUMN], row["count"]
             reports = good.where((good["name"] == table) & (good[ROUND_COLUMN] == number))
-            place = self.folder.below(table)
-            place = place if self.collection.rounds is None else place.below(round_name(number))
-            another, kept = self._unseen(reports, place)
-            target = partial.below(f"{table}-{number}")
-            self._reports(kept, table).write.parquet(target.path)
-            files = sorted(name for name in target.names() if name.endswith(".parquet"))
-            written = int(_read(target).count())
+            target = self.folder.below(table)
+            target = target if self.collection.rounds is None else target.below(round_name(number))
+            another, kept = self._unseen(reports, target)
+            written_to = partial.below(f"{table}-{number}")
+            self._reports(kept, table).write.parquet(written_to.path)
+            files = sorted(name for name in written_to.names() if name.endswith(".parquet"))
+            written = int(_read(written_to).count())
             if written:
-                place.make()
+                target.make()
                 for index, file in enumerate(files):
-                    target.below(file).move(place.below(f"{batch}-{index:05}.parquet"))
+                    written_to.below(file).move(target.below(f"{batch}-{index:05}.parquet"))
             counts += Counter({GATHERED: written, ANOTHER: another, REPEATED_LINES: arrived - written - another})
         return +counts
 
-    def _unseen(self, reports: Any, place: Folder) -> tuple[int, Any]:
+    def _unseen(self, reports: Any, target: Folder) -> tuple[int, Any]:
         """How many reports are others than one that came before for their slot, and those that are the first."""
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
@@ -206,8 +206,8 @@ class _Gatherer:
             F.count(F.lit(1)).alias("arrived"),
             F.collect_list(said).alias("said"),
         )
-        if place.names():
-            before = _read(place)
+        if target.names():
+            before = _read(target)
             earlier = before.select("uid", "slot", said.alias("earlier"))
             first = first.join(earlier, ["uid", "slot"], "left")
         else:

@@ -26,7 +26,7 @@ from deniable.errors import InvalidData
 from deniable.files import settle
 from deniable.sealing import damaged
 from deniable.stores.live.frames import Chain, append, open_to_append
-from deniable.stores.live.kept_values import KeptValues
+from deniable.stores.live.segment_arrays import SegmentArrays
 from deniable.streams.central.published_epochs import EpochFacts
 from deniable.streams.central.stream_keys import encoded_keys
 from deniable.streams.released.release_file import READ_ERRORS
@@ -121,7 +121,7 @@ class OpenSegment:
         self.number, self.first = number, first
         self._chain = Chain(f"segment {number}")
         self._descriptor = -1
-        self._kept = KeptValues()
+        self._kept = SegmentArrays()
         self.length = 0  # bytes
 
     @property

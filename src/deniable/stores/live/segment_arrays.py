@@ -16,7 +16,7 @@ _JOINED = 1024
 
 
 @dataclass(slots=True)
-class KeptValues:
+class SegmentArrays:
     """Published values in their order, with what came with them."""
 
     count: int = 0

@@ -31,13 +31,13 @@ export async function streamsPage(main, alive) {
 
 // One stream: its facts, its series, and any window of it. A stream with keys shows one key at a time.
 function streamSection({ name, keyed }) {
-  const facts = h("dl", { class: "facts" }), picture = h("div"), noticed = h("div"), answer = h("div", { "aria-live": "polite" });
+  const facts = h("dl", { class: "facts" }), picture = h("div"), noticed = h("div"), ofKey = h("div"), answer = h("div", { "aria-live": "polite" });
   const from = h("input", { type: "number", min: "0", value: "0" }), to = h("input", { type: "number", min: "1" }), key = h("select");
   const keyField = labelled("Key", key);
   let known = "", published = 0;
   keyField.hidden = !keyed;
   key.addEventListener("change", () => { fill(answer); to.value = ""; draw(); });
-  const element = h("section", { "aria-label": `Stream ${name}` }, h("h2", {}, name), facts, noticed, h("div", { class: "row" }, keyField), picture,
+  const element = h("section", { "aria-label": `Stream ${name}` }, h("h2", {}, name), facts, noticed, h("div", { class: "row" }, keyField), ofKey, picture,
     h("form", { class: "row", onsubmit: (event) => { event.preventDefault(); ask(Number(from.value), Number(to.value)); } },
       labelled("From value", from), labelled("to before", to), h("button", { type: "submit", class: "quiet" }, "Sum of this window")), answer);
   const path = (what) => `v1/streams/${encodeURIComponent(name)}/${what}${keyed ? `?key=${encodeURIComponent(key.value)}` : ""}`;
@@ -55,10 +55,11 @@ function streamSection({ name, keyed }) {
 
   async function draw() {
     try {
-      const { bins } = await asked(path("series")), column = (part) => bins.map((bin) => bin[part]);
+      const { bins, notice } = await asked(path("series")), column = (part) => bins.map((bin) => bin[part]);
       published = bins.at(-1).stop;
       to.max = from.max = String(published);
       if (!to.value) to.value = String(published);
+      if (keyed) fill(ofKey, notice && !noticed.textContent.includes(`${key.value}: `) && h("p", { class: "notes", role: "status" }, `${key.value}: ${notice}`));
       fill(picture, h("figure", {}, chart({
         label: `Mean of stream ${name} over ${bins.length} stretches, with 95 % intervals. Drag to choose a window, or enter its ends below.`,
         x: bins.map((bin) => (bin.start + bin.stop) / 2), value: column("value"), low: column("low"), high: column("high"), kind: "line", under: "number of the value",

@@ -25,6 +25,9 @@ LONGEST_KEY = 16
 LONGEST_TEXT = 1_000
 """Bytes of a user id or a public text in a report."""
 
+MOST_STREAM_KEYS = 100_000
+"""Of a live stream that requests write to, unless a setting says otherwise: every key stays for ever."""
+
 LONGEST_SQL = 100_000
 """Characters of a question."""
 MOST_TOKENS = 10_000

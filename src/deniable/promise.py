@@ -101,12 +101,18 @@ def _liars(collection: Collection) -> list[str]:
     if not has_noise(largest_epsilon(collection)):
         return []
     text, liar = typical_influence(collection)
-    typical, most = f"{liar.typical:,.3g}", f"{liar.most:,.3g}"
+    typical, most, many = _people(liar.typical), _people(liar.most), _people(liar.of_share(0.01))
     moved = f"by {typical} people on average and at most by {most}" if liar.coins == ASSIGNED else f"by {most} people"
-    return [
-        f"One liar moves a typical count ({text}) {moved}, and 1% of a million people who lie alike by "
-        f"{liar.of_share(0.01):,.3g}."
-    ]
+    return [f"One liar moves a typical count ({text}) {moved}, and 1% of a million people who lie alike by {many}."]
+
+
+def _people(number: float) -> str:
+    """A number of people with three digits, as people write it.
+
+    >>> _people(4.6812), _people(46_812.3)
+    ('4.68', '46,800')
+    """
+    return f"{float(f'{number:.3g}'):,.10g}"
 
 
 def typical_influence(collection: Collection) -> tuple[str, Influence]:

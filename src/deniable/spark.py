@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from deniable.database import Database
 
-__all__ = ["publish_stream", "register", "session", "unregister"]
+__all__ = ["gather_stream", "gathered", "publish_stream", "register", "session", "unregister"]
 
 
 def session(master: str = "local[*]") -> Any:
@@ -108,6 +108,54 @@ def publish_stream(
         checkpoint=checkpoint,
         on_bad=on_bad,
     )
+
+
+def gather_stream(
+    frame: Any,
+    collection: Collection,
+    out: str | Path,
+    *,
+    column: str = "value",
+    checkpoint: str | Path,
+    public: Mapping[str, str] | None = None,
+    simulation: bool = False,
+) -> Any:
+    """Gather device reports from a streaming DataFrame into a folder: a `DataStreamWriter`. Choose a trigger, start it.
+
+    `column` holds lines of JSON as `Report.to_json` writes them: of text files, or the value of Kafka messages. What
+    passes the checks of a collector is appended to `out`, one file or more per table, round and micro-batch, and
+    `dn.connect(out, engine=spark)` answers questions about it at any time. User ids are texts. `public` gives the types
+    of public attributes: "string" (if it is left out), "bigint", "double" or "boolean".
+
+    Of several reports for a user, round and slot, the one of the earliest micro-batch counts. So lines may arrive any
+    number of times: from devices that repeat themselves, in a batch that is tried again, or from the beginning with a
+    new checkpoint. One query at a time may gather into a folder. `gathered` says what became of the lines.
+    """
+    from deniable.engines.spark.spark_session import require_pyspark
+
+    require_pyspark()
+    from deniable.engines.spark.report_gathering import gathering
+
+    return gathering(
+        frame,
+        collection,
+        out,
+        column=column,
+        checkpoint=checkpoint,
+        public=public or {},
+        simulation=simulation,
+    )
+
+
+def gathered(spark: Any, out: str | Path) -> dict[str, int]:
+    """What became of the lines that `gather_stream` took: `lines`, `reports`, `repeated`, and refusals by reason."""
+    from deniable.engines.spark.spark_session import checked_session
+
+    checked_session(spark)
+    from deniable.engines.spark.report_gathering import gathered
+    from deniable.engines.spark.report_paths import Folder
+
+    return dict(gathered(Folder(spark, str(out))))
 
 
 class _ReportReader:

@@ -103,6 +103,35 @@ REFUSED = [
 ]
 
 
+def test_a_request_that_brings_too_many_keys_is_refused_before_anything_is_stored(folder, keys):
+    keyed = dn.streams.KeyedPublisher(1.0, 100, theta=50, horizon=64, public_keys=True)
+    place = folder / "live" / "regions"
+    DurablePublisher(place, keyed).close()
+    served, key = Served(folder, keys_per_stream=3), keys["publish"]
+    three = {"name": "regions", "keys": ["north", "south", "north", 7]}
+    assert send(served, key, [1, 2, 3, 4], position=0, **three).json["taken"] == 4
+    logged = [path.read_bytes() for path in sorted(place.rglob("*.log"))]
+    refused = send(served, key, [5, 6], position=4, name="regions", keys=["north", "west"])
+    assert (refused.status, refused.json["error"], refused.json["position"]) == (422, "keys", 4)
+    assert "more than 3 keys" in refused.json["message"]
+    assert "west" not in refused.json["message"]
+    assert [path.read_bytes() for path in sorted(place.rglob("*.log"))] == logged
+    assert send(served, key, [1, 2, 3, 4], position=0, **three).json["repeated"] == 4
+    assert send(served, key, [5, 6], position=4, name="regions", keys=["7", "south"]).json["taken"] == 2
+
+    async def together():
+        """The first of two requests that wait is taken, though both together would bring too many."""
+        loop, stream = asyncio.get_running_loop(), served.collector.live.get("regions")
+        batches = [dn.stores.Batch(np.array([1]), keys=[name]) for name in ("north", "east")]
+        return await asyncio.gather(*[stream.writer.submit(batch, 1, loop.create_future()) for batch in batches])
+
+    assert [(receipt.taken, receipt.refusal and receipt.refusal.value) for receipt in asyncio.run(together())] == [
+        (1, None), (0, "keys")
+    ]  # fmt: skip
+    served.close()
+    assert set(StoredStream(place).by_key().keys) == {"north", "south", "7"}
+
+
 def test_what_is_refused_is_refused_as_a_whole_and_shows_no_value(folder, keys, caplog):
     served, shown = Served(folder, values_per_request=5), ""
     with caplog.at_level("INFO"):

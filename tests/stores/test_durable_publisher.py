@@ -14,7 +14,7 @@ from deniable.randomness import SeededSource
 from deniable.stores import Batch, BatchPublisher, DurablePublisher, StoredStream, check_store, read_release
 from deniable.stores.live.frames import Chain
 from deniable.stores.live.value_log import ValueLog
-from deniable.streams import PersonStream, ToPS
+from deniable.streams import KeyedPublisher, PersonStream, ToPS
 from hammering import hammered
 from same_noise import forget_what_was_drawn
 
@@ -244,6 +244,30 @@ def test_of_all_copies_on_a_machine_only_the_newest_goes_on(tmp_path):
     shutil.move(tmp_path / "store", tmp_path / "moved")
     with DurablePublisher(tmp_path / "moved") as durable:
         durable.push_many(VALUES[301:310])
+
+
+@pytest.mark.parametrize("kind", ["plain", "keyed"])
+def test_a_copy_of_an_interrupted_store_does_not_go_on_after_the_original_has(tmp_path, kind):
+    """The original repeats its log and takes Y behind it. The copy would repeat the same log, and take Z."""
+    keyed = kind == "keyed"
+    made = KeyedPublisher(1.0, 50, theta=40, horizon=64, block=4, public_keys=True) if keyed else make()
+    keys = ["north"] * 300 if keyed else None
+    durable = DurablePublisher(tmp_path / "store", made)
+    durable.push_many(VALUES[:300], keys=keys)
+    kill(durable)  # the values are in its log
+    for name in ("copy", "second copy"):
+        shutil.copytree(tmp_path / "store", tmp_path / name, ignore=shutil.ignore_patterns("*.lock"))
+    durable = DurablePublisher(tmp_path / "store")
+    assert durable.total == 300
+    with pytest.raises(Failure, match="is in use by another process"):
+        DurablePublisher(tmp_path / "copy")
+    durable.push_many(VALUES[300:310], keys=keys and keys[:10])
+    kill(durable)
+    for name in ("copy", "second copy"):
+        with pytest.raises(RandomnessFault, match=r"old copy of the store.*Nothing was published"):
+            DurablePublisher(tmp_path / name)
+    with DurablePublisher(tmp_path / "store") as durable:
+        assert durable.total == 310
 
 
 def test_a_log_that_was_cut_or_changed_is_not_gone_on_with(tmp_path):

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 from deniable.errors import QueryRefused
 from deniable.limits import LONGEST_NAME
@@ -29,6 +30,7 @@ from deniable.streams.released.keyed_release import KeyedReleased
 from deniable.streams.released.released_stream import Released
 
 LIVE_FOLDER = "live"
+Answer = TypeVar("Answer")
 _STREAM_NAME = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}")
 
 
@@ -36,11 +38,12 @@ class LiveStream:
     """One store: a bounded queue into it, and what it has published."""
 
     def __init__(self, folder: Path, settings: ServeSettings) -> None:
-        self._intake = StreamIntake(folder)
+        self._intake = StreamIntake(folder, settings.keys_per_stream)
         limits = CommitLimits(most_reports=settings.values_per_request, queued_reports=settings.queued_values)
         self.writer: GroupCommit[Batch, Receipt] = GroupCommit(self._commit, limits, deliver=to_event_loops)
         self._stored, self._turn = StoredStream(folder), threading.Lock()
         self._kept: tuple[int, Released | KeyedReleased] | None = None
+        self._said: dict[str, tuple[int, Any]] = {}
         self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
         self.name, self.about, self.keyed = folder.name, self._stored.settings, self._stored.keyed
         self.readers = 0
@@ -93,6 +96,13 @@ class LiveStream:
             if self._kept is None or self._kept[0] != count:
                 self._kept = (count, make())
             return self._kept[1]
+
+    def once(self, what: str, published: int, make: Callable[[], Answer]) -> Answer:
+        """What `make` says about the stream, made again when more is published."""
+        if self._said.get(what, (None,))[0] != published:
+            self._said[what] = (published, make())
+        said: Answer = self._said[what][1]
+        return said
 
     @contextmanager
     def watched(self) -> Iterator[asyncio.Event]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,6 +14,7 @@ from deniable.promise import PromiseNumbers, facts, page
 from deniable.service.answers import answered
 from deniable.service.authorisation import require_scope
 from deniable.service.collector import Collector
+from deniable.stream_promise import device_stream_promise, published_stream_promise
 
 
 async def get_promise(request: Request) -> Response:
@@ -28,6 +31,7 @@ async def get_promise(request: Request) -> Response:
     return answered(
         {
             "promise": facts(collection),
+            "streams": await run_in_threadpool(_stream_promises, collector),
             "charges": [
                 {"what": what, "one_round": _number(once), "lifetime": _number(lifetime)}
                 for what, once, lifetime in charges
@@ -36,6 +40,18 @@ async def get_promise(request: Request) -> Response:
             "page": page(collection),
         }
     )
+
+
+def _stream_promises(collector: Collector) -> list[dict[str, Any]]:
+    """What every stream promises, in words: those of devices, and those of stores."""
+    log, live = collector.streams, collector.live
+    promised = []
+    for name in [] if log is None else log.names:
+        settings = log.state(name).settings  # type: ignore[union-attr]
+        promised.append((name, device_stream_promise(float(settings["epsilon"]), float(settings["bound"]))))
+    stores = [stream for stream in map(live.get, live.names) if stream is not None]
+    promised += [(stream.name, published_stream_promise(stream.about)) for stream in stores]
+    return [{"name": name, "promise": words} for name, words in promised]
 
 
 def _number(epsilon: float) -> float | str:

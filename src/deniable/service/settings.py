@@ -12,6 +12,7 @@ from typing import Any
 
 from deniable.checks import check_flag, check_integer, check_number
 from deniable.errors import BadInput, InvalidParameter
+from deniable.limits import MOST_STREAM_KEYS
 from deniable.service.cross_origin import is_origin
 from deniable.tables.specification.specification_files import read_file
 
@@ -61,6 +62,8 @@ class ServeSettings:
     values_per_request: int = 100_000
     queued_values: int = 1_000_000
     """Of every stream, waiting for the disk. Beyond it, requests are answered with 429."""
+    keys_per_stream: int = MOST_STREAM_KEYS
+    """Of a live stream with keys. A request that would bring more is answered with 422."""
     event_readers: int = 100
     """Following one stream at a time."""
     question_seconds: float = 60.0

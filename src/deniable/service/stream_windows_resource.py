@@ -18,9 +18,17 @@ from deniable.service.live_streams import LiveStream
 from deniable.service.live_windows_resource import plain_estimate
 from deniable.service.request_bodies import json_entries
 from deniable.stores.collector.stream_log import StreamLog
+from deniable.streams.central.threshold import PublicThreshold
+from deniable.streams.released.keyed_release import KeyedReleased
 from deniable.streams.released.released_stream import Released
+from deniable.streams.released.windows import WindowEstimate
+from deniable.wording import counted
 
 LEAST_BINS, MOST_BINS = 12, 120
+CLOSE_TO_THETA = 0.75
+"""A mean above this share of a public θ is noticed."""
+NOTICED_KEYS, _SHOWN_KEYS = 50, 3
+"""How many keys of a stream are looked at whenever it has grown, and how many are named."""
 
 
 async def get_streams(request: Request) -> Response:
@@ -39,8 +47,9 @@ def described_live(stream: LiveStream) -> dict[str, Any]:
     theta, notice, keys = stream.theta, None, None
     if published and stream.keyed:
         keys = list(stream.by_key().keys)
+        notice = stream.once("notice", published, lambda: _notices_of_keys(stream.by_key(), public_theta(stream)))
     elif published:
-        notice = _notices(stream.released())
+        notice = stream.once("notice", published, lambda: _notices(stream.released(), public_theta(stream)))
     return {
         "name": stream.name,
         "live": True,
@@ -74,10 +83,34 @@ def _notice(log: StreamLog, name: str) -> str | None:
     return _notices(log.server(name).released)
 
 
-def _notices(released: Released) -> str | None:
-    """What the newest tenth says: that sums press against θ, or that the stream has moved."""
-    newest = released.sum(len(released) - max(1, len(released) // 10), len(released))
-    return "; ".join(words for words in (newest.note, _moved(released)) if words) or None
+def _notices(released: Released, public: float | None = None) -> str | None:
+    """What the newest tenth says: that sums press against θ, or that the stream has moved. `public`: a θ not learnt."""
+    window = len(released) - max(1, len(released) // 10), len(released)
+    said = [released.sum(*window).note, _close(released.mean(*window), public), _moved(released)]
+    return "; ".join(words for words in said if words) or None
+
+
+def public_theta(stream: LiveStream) -> float | None:
+    """The θ of a stream, if it was given and not learnt: nobody knows what the stream was like then."""
+    threshold = stream.about.publisher.threshold
+    return threshold.theta if isinstance(threshold, PublicThreshold) else None
+
+
+def _close(mean: WindowEstimate, theta: float | None) -> str | None:
+    if theta is None or mean.value - 3 * mean.stderr <= CLOSE_TO_THETA * theta:
+        return None
+    return f"saturation: the newest mean is {mean.value:.4g}, close to θ = {theta:.4g}; whatever lies above θ is cut"
+
+
+def _notices_of_keys(released: KeyedReleased, public: float | None) -> str | None:
+    """The same of every key, for the keys with the most values; series show it for each key."""
+    largest = sorted(released.keys, key=lambda key: -len(released[key]))[:NOTICED_KEYS]
+    noticed = {key: words for key in largest if (words := _notices(released[key], public))}
+    if not noticed:
+        return None
+    shown = "; ".join(f"{key}: {words}" for key, words in list(noticed.items())[:_SHOWN_KEYS])
+    more = f"; and {counted(len(noticed) - _SHOWN_KEYS, 'more key')}" if len(noticed) > _SHOWN_KEYS else ""
+    return shown + more
 
 
 def _moved(released: Released) -> str | None:
@@ -94,6 +127,8 @@ def _moved(released: Released) -> str | None:
 async def get_series(request: Request) -> Response:
     """Means of 12 to 120 equal stretches, each with its interval: of 100 values or more, so that it says something."""
     released = await _released(request)
+    live = request.app.state.collector.live.get(request.path_params["stream"])
+    public = None if live is None else public_theta(live)
     edges = np.unique(
         np.linspace(
             0, len(released), min(len(released), min(max(len(released) // 100, LEAST_BINS), MOST_BINS)) + 1
@@ -103,7 +138,7 @@ async def get_series(request: Request) -> Response:
         {"start": int(start), "stop": int(stop), **plain_estimate(released.mean(int(start), int(stop)))}
         for start, stop in pairwise(edges)
     ]
-    return answered({"bins": bins})
+    return answered({"bins": bins, "notice": await run_in_threadpool(_notices, released, public)})
 
 
 async def post_window(request: Request) -> Response:

@@ -9,17 +9,15 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from deniable.engines.collecting.gathering import LONGEST_LINE
+from deniable.engines.collecting.gathering import LONGEST_LINE, sent_line
 from deniable.engines.collecting.sent_columns import EndsInside, FramedBody, SentReport, TooManyReports, framed
 from deniable.engines.collecting.wire_reports import is_long
 from deniable.errors import InvalidData
 from deniable.streams.local.stream_report import SIZE
 from deniable.streams.local.stream_report import parse as parse_stream_line
-from deniable.tables.reports.report import kind_of, parse
+from deniable.tables.reports.report import kind_of
 from deniable.tables.reports.upload_format import BINARY_REPORTS, REPORT_LINES, STREAM_REPORTS
 from deniable.tables.schema.report_format import REPORT_BYTES
-
-_UNREADABLE = SentReport("", b"")
 
 
 class BodyRefused(Exception):
@@ -103,7 +101,7 @@ def _read_binary(body: bytes, most: int, size: int = REPORT_BYTES) -> FramedBody
 
 
 def _read_lines(body: bytes, most: int) -> list[SentReport]:
-    return [_read_line(line) for line in _lines(body, most)]
+    return [sent_line(line) for line in _lines(body, most)]
 
 
 def _lines(body: bytes, most: int) -> list[bytes]:
@@ -111,14 +109,6 @@ def _lines(body: bytes, most: int) -> list[bytes]:
     if len(lines) > most:
         raise _too_many(most)
     return lines
-
-
-def _read_line(line: bytes) -> SentReport:
-    try:
-        uid, table, report, public = parse(line if len(line) <= LONGEST_LINE else b"")
-    except InvalidData:
-        return _UNREADABLE
-    return SentReport(str(uid), report.to_bytes(), table, public)
 
 
 def _too_many(most: int) -> BodyRefused:

@@ -34,8 +34,7 @@ from deniable.stores.batch_publisher import Accepted, BatchPublisher, Deliver
 from deniable.stores.keyed_stream import KeyedStream, restore_any
 from deniable.stores.live.copy_note import CopyNote
 from deniable.stores.live.folder_files import StoreFolder, StoreSettings
-from deniable.stores.live.frames import Chain
-from deniable.stores.live.segments import OpenSegment, PublishedValues, read_frames, write_sealed
+from deniable.stores.live.segments import OpenSegment, PublishedValues, write_sealed
 from deniable.stores.live.value_log import LoggedBatch, ValueLog
 from deniable.stores.sources.batch import Batch
 from deniable.stores.state_file import StateFile
@@ -46,9 +45,11 @@ from deniable.streams.central.publisher import Publisher
 from deniable.streams.central.stream_keys import encoded_keys
 
 SEGMENT_VALUES = 1 << 20
-LOG_BYTES = 1 << 22
+LOG_BYTES = 1 << 24
+LOG_BATCHES = 1 << 13
 PART_VALUES = 1 << 16
-"""A segment is sealed, the log is begun anew, and a batch is cut, when it has so many."""
+"""A segment is sealed, the log is begun anew, and a batch is cut, when it has so many. A log that has to be published
+again takes a second or two: 8,192 small batches, or as many values as a segment has."""
 
 
 class DurablePublisher(BatchPublisher):
@@ -246,7 +247,7 @@ class DurablePublisher(BatchPublisher):
             self._open.append(published)
             if self._open.count >= self._segment_values:
                 self._seal()
-            elif self._log.bytes >= self._log_bytes or published.epochs:  # to learn an epoch again would take long
+            elif self._log.full(self._log_bytes, LOG_BATCHES) or published.epochs:  # to learn an epoch again takes long
                 self._checkpoint_and_begin_log()
         self._failed = False
         return published
@@ -319,10 +320,8 @@ class DurablePublisher(BatchPublisher):
     def _seal(self) -> None:
         """Write the open segment as a Parquet file, and begin another."""
         segment = self._open
-        data = segment.path.read_bytes()
-        published, _ = read_frames(data[: segment.length], Chain(f"segment {segment.number}"), segment.first)
         about = {"stream": self.settings.name, "number": segment.number}
-        write_sealed(self.folder.published, segment.number, published, about)
+        write_sealed(self.folder.published, segment.number, segment.content(), about)
         old = self._log
         segment.close()
         self._open = OpenSegment(self.folder.published, segment.number + 1, segment.first + segment.count)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from deniable.accounting import Spending
 from deniable.errors import InvalidData
 from deniable.streams.central.keyed_publisher import KeyedPublisher
-from deniable.streams.central.person_stream import PersonStream, restore_stream
+from deniable.streams.central.person_stream import PersonStream, stream_to_repeat
 from deniable.streams.central.published_epochs import EpochFacts
 from deniable.streams.central.publisher import Publisher
 from deniable.streams.central.settings import Settings
@@ -71,6 +71,11 @@ class KeyedStream:
         events = isinstance(values, np.ndarray) and values.dtype.names is not None
         self.settings.grid.units(values["value"] if events else values)
 
+    def keys_with(self, keys: Iterable[Any]) -> int:
+        """How many keys there would be, if these came."""
+        known = self.keyed._number
+        return len(known) + len({name for name in map(key_name, keys) if name not in known})
+
     def push_many(self, events: NDArray[Any]) -> KeyedValues:
         """Publish events that `keyed_events` made."""
         return self.keyed.push_many(events["key"], events["value"])
@@ -101,5 +106,5 @@ def keyed_events(keys: Iterable[Any], values: NDArray[Any]) -> NDArray[Any]:
 def restore_any(state: dict[str, Any]) -> Publisher | PersonStream | KeyedStream:
     """The stream that a state of a store describes. What its log holds is pushed again."""
     if isinstance(state, dict) and state.get("kind") == KeyedPublisher.kind:
-        return KeyedStream(KeyedPublisher.restore(state, replay=True))
-    return restore_stream(state, replay=True)
+        return KeyedStream(KeyedPublisher._restored(state, replay=True))
+    return stream_to_repeat(state)

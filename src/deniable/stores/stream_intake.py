@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from deniable.errors import InvalidData
+from deniable.limits import MOST_STREAM_KEYS
 from deniable.stores.durable_publisher import DurablePublisher
+from deniable.stores.keyed_stream import KeyedStream
 from deniable.stores.sources.batch import Batch
 
 
@@ -26,6 +28,7 @@ class Refusal(Enum):
 
     GAP = "gap"
     VALUE = "value"
+    KEYS = "keys"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ class Receipt:
 class StreamIntake:
     """Takes the values of requests into the store in `folder`, which it opens when the first ones arrive.
 
+    A request with which the stream would have more than `most_keys` keys is refused: every key stays for ever.
+
     >>> import tempfile
     >>> import deniable as dn
     >>> folder = Path(tempfile.mkdtemp(), "meter")
@@ -58,8 +63,8 @@ class StreamIntake:
     >>> intake.close()
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, most_keys: int = MOST_STREAM_KEYS) -> None:
+        self._folder, self._most_keys = folder, most_keys
         self._run: DurablePublisher | None = None
 
     def __call__(self, requests: Sequence[Batch]) -> list[Receipt]:
@@ -100,7 +105,7 @@ class StreamIntake:
             return Receipt(0, 0, before, run.publisher.published, *refusal)
         try:
             run.publish(request, _ignore)
-        except InvalidData as problem:  # keys are looked at when they are used
+        except InvalidData as problem:
             return Receipt(0, 0, before, run.publisher.published, Refusal.VALUE, str(problem).split(". ")[0])
         taken = (run.position or 0) - before
         return Receipt(taken, len(request.values) - taken, before + taken, run.publisher.published)
@@ -110,8 +115,11 @@ class StreamIntake:
         position = run.position or 0
         if batch.positions is not None and batch.positions.size and batch.positions[0] > position:
             return Refusal.GAP, f"positions before {int(batch.positions[0]):,} are missing"
-        words = run.refusal(batch)
-        return (Refusal.VALUE, words) if words else None
+        if words := run.refusal(batch):
+            return Refusal.VALUE, words
+        if isinstance(run.publisher, KeyedStream) and run.publisher.keys_with(batch.keys or []) > self._most_keys:
+            return Refusal.KEYS, f"the stream would have more than {self._most_keys:,} keys (keys_per_stream)"
+        return None
 
     @property
     def _opened(self) -> DurablePublisher:

@@ -1,6 +1,7 @@
 """`python killed_executor.py FOLDER SECRET` publishes a stream on two executors, and kills one within a task.
 
-What is published goes to published.parquet in the folder. Values are those in its files in/*.parquet.
+What is published goes to published.parquet in the folder. Values are those in its files in/*.parquet. Everything that
+Spark can write down is written down: plans, events, and what driver and executors log.
 """
 
 import json
@@ -36,10 +37,15 @@ def killing(folder, secret):
 
 
 def main(folder, secret):
+    (folder / "events").mkdir()
     spark = (
         SparkSession.builder.master("local-cluster[2,1,700]")
         .config("spark.ui.enabled", "false")
-        .config("spark.log.level", "OFF")
+        .config("spark.log.level", "INFO")
+        .config("spark.eventLog.enabled", "true")
+        .config("spark.eventLog.compress", "false")
+        .config("spark.eventLog.dir", (folder / "events").as_uri())
+        .config("spark.sql.maxPlanStringLength", 10**8)
         .config("spark.executor.memory", "600m")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.pyspark.python", sys.executable)
@@ -63,7 +69,9 @@ def main(folder, secret):
         secret=killing(folder, secret),
         checkpoint=folder / "checkpoint",
     )
-    writer.trigger(availableNow=True).foreachBatch(note).start().awaitTermination()
+    query = writer.trigger(availableNow=True).foreachBatch(note).start()
+    query.awaitTermination()
+    query.explain(extended=True)
     pq.write_table(pa.concat_tables(parts), folder / "published.parquet")
     spark.stop()
 

@@ -1,5 +1,6 @@
 """Streams on Spark: what is published equals a local publisher's bytes, whatever happened to the query."""
 
+import base64
 import io
 import json
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 from pyspark.errors import StreamingQueryException
 
@@ -135,6 +137,12 @@ def test_a_restarted_query_equals_the_local_publisher_and_never_shows_its_secret
     shutil.rmtree(tmp_path / "checkpoint")
     with pytest.raises(RandomnessFault, match="from another checkpoint, or the checkpoint was deleted"):
         publish(streaming, tmp_path, OWN, secret)
+
+
+def files_of(folder):
+    """Every file below a folder; links are not followed."""
+    for place, _, names in os.walk(folder):
+        yield from (path for path in (Path(place) / name for name in names) if path.is_file() and not path.is_symlink())
 
 
 def refused(given, message, error=InvalidParameter, **changes):
@@ -268,19 +276,36 @@ def test_bad_values_follow_the_rule_that_was_declared(streaming, tmp_path, secre
 
 
 @pytest.mark.slow
-def test_an_executor_that_is_killed_changes_nothing(tmp_path, secret):
-    """In a cluster of two executors with a JVM each, on this machine."""
+def test_an_executor_that_is_killed_changes_nothing_and_no_log_holds_the_secret(tmp_path, secret):
+    """In a cluster of two executors with a JVM each, on this machine, which log as much as they can."""
+    home = tmp_path / "home"  # executors log below it
+    home.mkdir()
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        (home / entry.name).symlink_to(entry)
     arrive(tmp_path / "in", *range(BATCHES))
     about = {"columns": COLUMNS, "settings": PUBLIC, "schema": SCHEMA}
     (tmp_path / "about.json").write_text(json.dumps(about))
     command = [sys.executable, Path(__file__).with_name("killed_executor.py"), tmp_path, secret]
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "notes")}
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "notes"), "SPARK_HOME": str(home)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.returncode == 0, [line for line in done.stderr.splitlines() if " INFO " not in line][-60:]
     assert (tmp_path / "killed").exists()
     found = pq.read_table(tmp_path / "published.parquet")
     same_bytes(found.sort_by([("key", "ascending"), ("position", "ascending")]), expected(PUBLIC, secret))
-    assert secret.read_text().strip() not in done.stdout + done.stderr
+    written = {path: path.read_bytes() for path in files_of(tmp_path) if path != secret}
+    written |= {"stdout": done.stdout.encode(), "stderr": done.stderr.encode()}
+    events = [text for path, text in written.items() if str(path).startswith(str(tmp_path / "events"))]
+    logs = [text for path, text in written.items() if str(path).startswith(str(home / "work"))]
+    # The test has teeth: plans, events and logs of driver and executors are there, and name what they read.
+    assert "TransformWithState" in done.stdout
+    assert any(b"TransformWithState" in text for text in events)
+    assert sum(b"CoarseGrainedExecutorBackend" in text for text in logs) >= 2
+    assert sum(text.count(b" INFO ") for text in logs) > 100
+    assert done.stderr.count(" INFO ") > 100
+    key = bytes.fromhex(secret.read_text())
+    forms = (key, key.hex().encode(), key.hex().upper().encode(), base64.b64encode(key).rstrip(b"="))
+    forms += (repr(key).encode(), str(list(key)).encode(), str(int.from_bytes(key, "big")).encode())
+    assert [(path, form) for path, text in written.items() for form in forms if form in text] == []
 
 
 @pytest.mark.slow

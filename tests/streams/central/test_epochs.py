@@ -8,7 +8,7 @@ import pytest
 from deniable.errors import InvalidParameter
 from deniable.randomness import SeededSource
 from deniable.streams import Expectation, PaperScore, ToPS, choose_plan, restore
-from deniable.streams.central.evidence import EpochSums, KeptValues
+from deniable.streams.central.evidence import EpochSums, KeptValues, run_lengths, run_totals
 from deniable.streams.central.published_roughness import BlockDifferences
 from deniable.streams.central.threshold import PredictedError
 
@@ -155,3 +155,26 @@ def test_settings_that_do_not_go_together():
         make(threshold=PaperScore(), renew=True)
     with pytest.raises(InvalidParameter, match="start is a θ to begin with"):
         make(start=50, renew=False)
+
+
+def test_sums_of_an_epoch_are_what_they_are_called():
+    """They are added up in floats and by tables where that is exact: compared with the definition, in Python."""
+    random = np.random.default_rng(5)
+    for top in (1, 7, 1638, 70_000, (1 << 40) - 1):
+        theta = max(top // 5, 1)
+        values = np.concatenate((random.integers(0, top + 1, 8192), np.full(1024, top), np.full(1024, theta)))
+        lengths = run_lengths(values.size)
+        assert lengths == (1, 8, 64, 512)
+        cut = [min(value, theta) for value in values.tolist()]
+        expected = [sum((a * 1024 // theta - b * 1024 // theta) ** 2 for a, b in zip(cut[::2], cut[1::2], strict=True))]
+        for length in lengths[1:]:
+            runs = [sum(cut[first : first + length]) for first in range(0, len(cut), length)]
+            expected.append(sum(abs(a - b) for a, b in zip(runs[::2], runs[1::2], strict=True)))
+        assert run_totals(values, theta, lengths).tolist() == expected
+        sums = EpochSums(PredictedError(), top, theta, values.size)
+        sums.extend(values)
+        asked = {question.name: question.total for question in sums.questions(int(sums._candidates[-1]))}
+        assert asked["mean"] == sum(values.tolist())
+        assert asked["runs of 8"] == expected[1]
+        counts = [int((values > candidate).sum()) for candidate in sums._candidates]
+        assert sums._above().tolist() == counts

@@ -10,7 +10,8 @@ import pytest
 
 from deniable.errors import Failure, InvalidData, RandomnessFault
 from deniable.randomness import SeededSource
-from deniable.streams import Flat, ToPS, restore
+from deniable.streams import Flat, KeyedPublisher, PersonStream, ToPS, restore
+from deniable.streams.central.person_stream import stream_to_repeat
 from deniable.streams.structure.state_values import seal
 
 VALUES = np.arange(1000) % 37
@@ -61,31 +62,57 @@ def test_older_states_are_refused_after_newer_ones():
         publisher.push_many(VALUES[start : start + 100])
         states.append(publisher.state())
     for state in states[:-1]:
-        for replay in (False, True) if state is not states[-2] else (False,):
+        with pytest.raises(RandomnessFault, match=CONTINUED):
+            restore(state)
+        if state is not states[-2]:
             with pytest.raises(RandomnessFault, match=CONTINUED):
-                restore(state, replay=replay)
+                stream_to_repeat(state)
     del publisher  # whether it lives makes no difference
     assert restore(states[-1]).push(5) is not None
 
 
-def test_replaying_is_for_the_newest_state_and_for_one_at_a_time():
+def test_a_store_repeats_the_newest_state_and_one_run_at_a_time_does():
     publisher = make()
     publisher.push_many(VALUES[:300])
     state = publisher.state()
     released = publisher.push_many(VALUES[300:400])
     del publisher
-    winner, loser = restore(state, replay=True), restore(state, replay=True)
+    winner, loser = stream_to_repeat(state), stream_to_repeat(state)
     assert winner.push_many(VALUES[300:400]).tolist() == released.tolist()
     with pytest.raises(RandomnessFault, match=CONTINUED):
         loser.push(5)
     del winner  # interrupted again
-    again = restore(state, replay=True)
+    again = stream_to_repeat(state)
     assert again.push_many(VALUES[300:400]).tolist() == released.tolist()
     newer = again.state()
     again.push(5)
     with pytest.raises(RandomnessFault, match=CONTINUED):
-        restore(state, replay=True)
-    assert restore(newer, replay=True).published == 300
+        stream_to_repeat(state)
+    assert stream_to_repeat(newer).published == 300
+
+
+def test_nobody_goes_on_from_a_copy_of_an_interrupted_run():
+    """Under the same noise, other values behind those that were repeated would show their difference."""
+    for kind in (ToPS, Flat):
+        publisher = make(kind)
+        publisher.push_many(VALUES[:300])
+        state = publisher.state()
+        publisher.push_many(VALUES[300:400])
+        del publisher  # interrupted: there is no newer state
+        for opened in (restore, kind.restore):
+            with pytest.raises(RandomnessFault, match=CONTINUED):
+                opened(json.loads(json.dumps(state)))
+            with pytest.raises(TypeError, match="replay"):
+                opened(state, replay=True)
+    persons = PersonStream(1.0, 50, most=4, warmup=100, horizon=256)
+    state = persons.state()
+    persons.push_many([1, 2], ["a", "b"])
+    keyed = KeyedPublisher(1.0, 50, theta=40, horizon=64, block=4, public_keys=True)
+    keyed_state = keyed.state()
+    keyed.push_many(["north"], [5])
+    for opened, interrupted in ((PersonStream.restore, state), (KeyedPublisher.restore, keyed_state)):
+        with pytest.raises(RandomnessFault, match=CONTINUED):
+            opened(interrupted)
 
 
 def test_an_ended_stream_is_not_gone_on_with():

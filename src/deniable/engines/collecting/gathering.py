@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from deniable.engines.collecting.collected_reports import Reports
 from deniable.engines.collecting.row_counts import Summary
-from deniable.engines.collecting.sent_columns import wire_reports
+from deniable.engines.collecting.sent_columns import SentReport, wire_reports
 from deniable.engines.collecting.wire_reports import (
     MALFORMED,
     NO_ROUND,
@@ -112,6 +112,18 @@ def gather(
         else:
             sent[name].add(Entry(str(uid), report.slot, report.to_bytes(), public, report.round))
     return _reports(collection, sent, lost, simulation=simulation)
+
+
+_UNREADABLE = SentReport("", b"")
+
+
+def sent_line(line: str | bytes) -> SentReport:
+    """What arrived in a line of JSON. If it cannot be read it is empty, and refused with all others at the door."""
+    try:
+        uid, table, report, public = parse(line if len(line) <= LONGEST_LINE else "")
+    except InvalidData:
+        return _UNREADABLE
+    return SentReport(str(uid), report.to_bytes(), table, public)
 
 
 def _reports(collection: Specification, sent: dict[str, _Sent], lost: Counter[str], *, simulation: bool) -> Reports:

@@ -26,6 +26,7 @@ from deniable.errors import InvalidData
 from deniable.files import settle
 from deniable.sealing import damaged
 from deniable.stores.live.frames import Chain, append, open_to_append
+from deniable.stores.live.segment_arrays import SegmentArrays
 from deniable.streams.central.published_epochs import EpochFacts
 from deniable.streams.central.stream_keys import encoded_keys
 from deniable.streams.released.release_file import READ_ERRORS
@@ -120,7 +121,21 @@ class OpenSegment:
         self.number, self.first = number, first
         self._chain = Chain(f"segment {number}")
         self._descriptor = -1
-        self.length = self.count = 0  # bytes and values
+        self._kept = SegmentArrays()
+        self.length = 0  # bytes
+
+    @property
+    def count(self) -> int:
+        """How many values it has."""
+        return self._kept.count
+
+    def content(self) -> PublishedValues:
+        """Everything that it holds."""
+        values = self._kept.values.whole()
+        stamps, keys = self._kept.stamps.whole(), self._kept.keys.whole()
+        return PublishedValues(
+            self.first, np.zeros(0) if values is None else values, stamps, tuple(self._kept.epochs), keys
+        )
 
     def begin(self) -> None:
         """Make the file, empty."""
@@ -135,7 +150,7 @@ class OpenSegment:
         ends = [0, *(frame.end for frame in Chain(f"segment {self.number}").read(data))]
         if length not in ends:
             raise damaged("open segment of the store")
-        self.count = read_frames(data[:length], self._chain, self.first)[0].values.size
+        self._keep(read_frames(data[:length], self._chain, self.first)[0])
         self.length = length
         self._descriptor = open_to_append(self.path, mode=0o644, length=ends[-1])
         return data[length : ends[-1]]
@@ -157,8 +172,11 @@ class OpenSegment:
         """The next bytes of the file, which the caller writes."""
         frames = frames_of(self._chain, published)
         self.length += len(frames)
-        self.count += published.values.size
+        self._keep(published)
         return frames
+
+    def _keep(self, published: PublishedValues) -> None:
+        self._kept.add(published.values, published.timestamps, published.keys, published.epochs)
 
     def sync(self) -> None:
         """Wait until everything is on the disk."""

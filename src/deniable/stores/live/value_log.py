@@ -87,7 +87,7 @@ class ValueLog:
         self._name, self._key = f"values {number}", key
         self._chain = Chain(self._name, key)
         self._descriptor = -1
-        self.bytes = 0
+        self.bytes = self.batches = 0
 
     def read(self) -> Iterator[LoggedBatch]:
         """Every whole batch that is in the file."""
@@ -97,6 +97,7 @@ class ValueLog:
             raise damaged("log of the store") from None
         for frame in self._chain.read(data):
             self.bytes = frame.end
+            self.batches += 1
             try:
                 yield LoggedBatch.from_bytes(frame.content)
             except (ValueError, KeyError, TypeError):
@@ -118,8 +119,13 @@ class ValueLog:
         """Write a batch down, and wait until it is on the disk."""
         frame = self._chain.frame(_RECORD, batch.to_bytes())
         append(self._descriptor, frame)
-        os.fsync(self._descriptor)
         self.bytes += len(frame)
+        self.batches += 1
+        os.fsync(self._descriptor)
+
+    def full(self, most_bytes: int, most_batches: int) -> bool:
+        """Whether it is time for a new one."""
+        return self.bytes >= most_bytes or self.batches >= most_batches
 
     def close(self) -> None:
         """Close the file."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from deniable.accounting import Spending
 from deniable.arrays import Booleans, Floats, Integers
-from deniable.errors import InvalidData, InvalidParameter, RandomnessFault, SimulationOnly
+from deniable.errors import InvalidData, InvalidParameter, SimulationOnly
 from deniable.locking import Turn, in_turn
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.streams.central.evidence import KeptValues
@@ -33,7 +33,7 @@ from deniable.streams.central.stream_keys import KeyedValues, by_key, encoded_ke
 from deniable.streams.central.threshold import PublicThreshold
 from deniable.streams.central.warmup import Learnt, learn
 from deniable.streams.released.keyed_release import KeyedReleased
-from deniable.streams.structure.fence import Fence
+from deniable.streams.structure.fence import Fence, copy_refused
 from deniable.streams.structure.growing_array import GrowingArray
 from deniable.streams.structure.state_values import packed, seal, unpacked, unseal
 
@@ -346,8 +346,7 @@ class KeyedPublisher:
         """
         if self._secret is None and not self._source.simulation:
             raise InvalidParameter("source", "was handed in, so its key is not known here", "Use key= instead.")
-        self._handed_out = True
-        count = len(self._names)
+        self._handed_out, count = True, len(self._names)
         state = {
             "version": _KEYED_STATE_VERSION,
             "kind": self.kind,
@@ -365,8 +364,12 @@ class KeyedPublisher:
         return seal(state)
 
     @classmethod
-    def restore(cls, state: dict[str, Any], *, source: Source | None = None, replay: bool = False) -> KeyedPublisher:
+    def restore(cls, state: dict[str, Any], *, source: Source | None = None) -> KeyedPublisher:
         """The publisher that `state()` described. See `Publisher.restore`."""
+        return cls._restored(state, source)
+
+    @classmethod
+    def _restored(cls, state: dict[str, Any], source: Source | None = None, *, replay: bool = False) -> KeyedPublisher:
         state = unseal(state, _KEYED_STATE_VERSION)
         if state.get("kind") != cls.kind:
             raise InvalidParameter("state", "is not that of a KeyedPublisher", "Use dn.streams.restore for others.")
@@ -390,10 +393,7 @@ class KeyedPublisher:
         return made
 
     def __reduce__(self) -> NoReturn:
-        raise RandomnessFault(
-            "a publisher cannot be copied or pickled: two would add the same noise to different values. "
-            "Nothing was copied. Move it with state() and restore()."
-        )
+        raise copy_refused()
 
 
 def _first_rate(learnt: Learnt) -> float:

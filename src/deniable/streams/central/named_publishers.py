@@ -212,7 +212,7 @@ class Flat(_Baseline):
 BY_KIND: dict[str, type[Publisher]] = {made.kind: made for made in (ToPS, PAK, NME, Hc16, SmoothHc16, Flat)}
 
 
-def restore(state: dict[str, Any], *, source: Source | None = None, replay: bool = False) -> Publisher:
+def restore(state: dict[str, Any], *, source: Source | None = None) -> Publisher:
     """The publisher that a state describes, of any kind. See `Publisher.restore`.
 
     >>> import deniable as dn
@@ -222,8 +222,13 @@ def restore(state: dict[str, Any], *, source: Source | None = None, replay: bool
     >>> bool((again.push_many([5, 6]) == tops.push_many([5, 6])).all())
     True
     """
+    return kind_of_state(state).restore(state, source=source)
+
+
+def kind_of_state(state: Any) -> type[Publisher]:
+    """Which publisher a state describes."""
     kind = BY_KIND.get(str(state.get("kind"))) if isinstance(state, dict) else None
     if kind is None:
         unseal(state, state.get("version", STATE_VERSION) if isinstance(state, dict) else STATE_VERSION)
         raise InvalidParameter("state", "is of a kind this version does not know", "Use the version that wrote it.")
-    return kind.restore(state, source=source, replay=replay)
+    return kind

@@ -34,11 +34,11 @@ from numpy.typing import NDArray
 
 from deniable.accounting import Neighbours, Spending, Unit
 from deniable.arrays import Floats, Integers
-from deniable.errors import InvalidData, InvalidParameter, RandomnessFault
+from deniable.errors import InvalidData, InvalidParameter
 from deniable.locking import Turn, in_turn
 from deniable.randomness import Source
 from deniable.simulation import check_noise
-from deniable.streams.central.named_publishers import ToPS, restore
+from deniable.streams.central.named_publishers import ToPS, kind_of_state
 from deniable.streams.central.person_bound import EVENTS, CountedPersons, PersonBound, person_events
 from deniable.streams.central.person_forecast import best_most
 from deniable.streams.central.published_epochs import EpochFacts, released_from
@@ -48,6 +48,7 @@ from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.uncounted_events import UncountedEvents
 from deniable.streams.central.warmup import Learnt
 from deniable.streams.released.released_stream import Released
+from deniable.streams.structure.fence import copy_refused
 from deniable.streams.structure.state_values import seal, unseal
 from deniable.streams.structure.value_grid import Grid
 
@@ -352,12 +353,16 @@ class PersonStream:
         )
 
     @classmethod
-    def restore(cls, state: dict[str, Any], *, source: Source | None = None, replay: bool = False) -> PersonStream:
+    def restore(cls, state: dict[str, Any], *, source: Source | None = None) -> PersonStream:
         """The stream that `state()` described. See `Publisher.restore`."""
+        return cls._restored(state, source)
+
+    @classmethod
+    def _restored(cls, state: dict[str, Any], source: Source | None = None, *, replay: bool = False) -> PersonStream:
         state = unseal(state, _PERSON_STATE_VERSION)
         if state.get("kind") != cls.kind:
             raise InvalidParameter("state", "is not that of a PersonStream", "Use dn.streams.restore for publishers.")
-        publisher = restore(state["publisher"], source=source, replay=replay)
+        publisher = kind_of_state(state["publisher"])._restored(state["publisher"], source, replay=replay)
         bound = PersonBound(**state["bound"])
         made = cls.__new__(cls)
         settings = PersonSettings(state["epsilon"], bound, state["fill"], publisher.settings)
@@ -367,10 +372,7 @@ class PersonStream:
         return made
 
     def __reduce__(self) -> NoReturn:
-        raise RandomnessFault(
-            "a publisher cannot be copied or pickled: two would add the same noise to different values. "
-            "Nothing was copied. Move it with state() and restore()."
-        )
+        raise copy_refused()
 
 
 def _checked_events(events: Any) -> NDArray[Any]:
@@ -381,10 +383,12 @@ def _checked_events(events: Any) -> NDArray[Any]:
     raise InvalidData(EVENTS, "Give persons= next to the values.")
 
 
-def restore_stream(
-    state: dict[str, Any], *, source: Source | None = None, replay: bool = False
-) -> Publisher | PersonStream:
-    """The stream that a state describes: of persons, or a publisher of any kind."""
+def stream_to_repeat(state: dict[str, Any]) -> Publisher | PersonStream:
+    """The stream that the state in a store describes. The store alone may ask: what it publishes next is in its log.
+
+    Whoever went on from the state and pushed other values would publish them under the same noise. So nobody else can
+    go on from a state that was continued, and a store makes sure that of all its copies only the newest does.
+    """
     if isinstance(state, dict) and state.get("kind") == PERSON_KIND:
-        return PersonStream.restore(state, source=source, replay=replay)
-    return restore(state, source=source, replay=replay)
+        return PersonStream._restored(state, replay=True)
+    return kind_of_state(state)._restored(state, replay=True)

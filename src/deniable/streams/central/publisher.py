@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from deniable.accounting import Spending
 from deniable.arrays import Integers
-from deniable.errors import InvalidParameter, QueryRefused, RandomnessFault, SimulationOnly
+from deniable.errors import InvalidParameter, QueryRefused, SimulationOnly
 from deniable.locking import Turn, in_turn
 from deniable.notebook import html_table
 from deniable.randomness import SecureSource, Source, release_source
@@ -36,7 +36,7 @@ from deniable.streams.central.settings import Settings, check_possible
 from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.warmup import Learnt, learn, public_rows
 from deniable.streams.released.released_stream import Released
-from deniable.streams.structure.fence import Fence
+from deniable.streams.structure.fence import Fence, copy_refused
 from deniable.streams.structure.growing_array import GrowingArray
 from deniable.streams.structure.state_values import packed, seal, unpacked, unseal
 
@@ -328,10 +328,7 @@ class Publisher:
         return blocks
 
     def __reduce__(self) -> NoReturn:
-        raise RandomnessFault(
-            "a publisher cannot be copied or pickled: two would add the same noise to different values. "
-            "Nothing was copied. Move it with state() and restore()."
-        )
+        raise copy_refused()
 
     # State ---------------------------------------------------------------------------------------------------------
 
@@ -364,17 +361,20 @@ class Publisher:
         return seal(state)
 
     @classmethod
-    def restore(cls, state: dict[str, Any], *, source: Source | None = None, replay: bool = False) -> Self:
+    def restore(cls, state: dict[str, Any], *, source: Source | None = None) -> Self:
         """The publisher that `state()` described. A simulation's source has to be handed in again.
 
         A state that was changed is refused as damaged, and one that the stream was continued from, here or by another
-        process of this user, is refused as well. `replay=True` is for a run that ended without leaving a newer state:
-        you promise to push exactly the values again that it had pushed since. `DurablePublisher` makes sure of that.
+        process of this user, is refused as well. `DurablePublisher` survives its process.
 
         >>> again = dn.streams.ToPS.restore(tops.state(), source=dn.SeededSource(1))
         >>> again.published == tops.published
         True
         """
+        return cls._restored(state, source)
+
+    @classmethod
+    def _restored(cls, state: dict[str, Any], source: Source | None = None, *, replay: bool = False) -> Self:
         state = unseal(state, STATE_VERSION)
         if state["key"] is None and source is None:
             raise SimulationOnly

@@ -54,6 +54,7 @@ class Fence:
     def restore(cls, state: Any, *, replay: bool) -> Fence:
         """Go on from a state, if nobody else has. `replay`: the generation after it may have begun, and is repeated.
 
+        Only a store may repeat: it has the values of that generation in its log, and watches over its own copies.
         Nothing is noted yet, because a run that ends before its first value has not gone on.
         """
         try:
@@ -84,6 +85,14 @@ class Fence:
                 "state; going on would publish the same noise with other values. Nothing was published. Go on from "
                 "the newest state, or start a new stream."
             )
+
+
+def copy_refused() -> RandomnessFault:
+    """What a publisher says to `copy` and `pickle`."""
+    return RandomnessFault(
+        "a publisher cannot be copied or pickled: two would add the same noise to different values. "
+        "Nothing was copied. Move it with state() and restore()."
+    )
 
 
 def _read(file: LockedFile) -> Generation | None:

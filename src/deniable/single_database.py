@@ -13,7 +13,7 @@ from deniable.engines.counted_pairs import CountedPairs
 from deniable.engines.drawn_coins import DrawnCoins, reported_coins
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.engine import Engine
-from deniable.engines.joined_keys import key_functions, with_others
+from deniable.engines.joined_keys import joined_plan, with_others
 from deniable.engines.kernel.grouped_moments import check_believed, stores_of
 from deniable.engines.learnt_tables import LearntTables
 from deniable.engines.reports.user_blocks import ReportFacts
@@ -176,7 +176,7 @@ class Database:
     def _counts_once(self, plan: Plan) -> bool:
         """Whether everybody counts once or not at all; weights that assume something do not see to that."""
         single = all(self.collection[name].many is None for name in plan.question.tables)
-        return single and not plan.biases and plan.keyed is None
+        return single and not plan.biases and (plan.keyed is None or plan.keyed.is_exact)
 
     def _prefixes(self, text: str, options: AnswerOptions) -> Prefixes:
         """What is known of how many rows are at most each value of the last group of a question."""
@@ -256,17 +256,12 @@ class Database:
     def _planned(self, text: str, options: AnswerOptions) -> Plan:
         def made() -> Plan:
             question = parse(text, self.collection, self.dimensions, key=self.key, centred=options.sums == DIRECT)
-            keyed = None if question.keyed is None else key_functions(question, self.engine, options.weights)
-            return make_plan(
-                question,
-                self.collection,
-                options.weights,
-                options.sums,
-                users=max(self._users(question.tables), 1),
-                unbiased=options.unbiased or keyed is not None,
-                exact_first=options.postprocess is None,
-                keyed=keyed,
-            )
+            users = max(self._users(question.tables), 1)
+            if question.keyed is not None:
+                return joined_plan(question, self.engine, options, users)
+            exact_first, unbiased = options.postprocess is None, options.unbiased
+            how = options.weights, options.sums
+            return make_plan(question, self.collection, *how, users=users, unbiased=unbiased, exact_first=exact_first)
 
         return self._plans.get(self._plan_key(text, options), made)
 

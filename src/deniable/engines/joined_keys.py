@@ -17,6 +17,7 @@ from deniable.arrays import Floats, Integers
 from deniable.engines.engine import Engine, ReadsIds
 from deniable.engines.kernel.key_contributions import key_contributions
 from deniable.errors import QueryRefused
+from deniable.queries.answers.answer_options import AnswerOptions
 from deniable.queries.answers.estimation import Moments, covariance
 from deniable.queries.answers.key_variance import Key, others_covariance
 from deniable.queries.planning.key_counts import key_counts
@@ -25,6 +26,23 @@ from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.question.question import Question
 from deniable.queries.weights.axis_weights import Rule
 from deniable.tables.schema.attributes import Private
+
+
+def joined_plan(question: Question, engine: Engine, options: AnswerOptions, users: float) -> Plan:
+    """The plan for a question that joins another population: both stages of it. Its weights are without bias."""
+    if options.postprocess is not None:
+        problem = "answers from possible frequencies are about users alone"
+        raise QueryRefused(problem, "Leave out postprocess.")
+    try:
+        keyed = key_functions(question, engine, options.weights)
+        return make_plan(
+            question, engine.collection, options.weights, options.sums, users=users, unbiased=True, keyed=keyed
+        )
+    except QueryRefused:
+        if engine.collection.grids is None:
+            raise
+        problem = "the views of this grid do not show every id of the other population, which such a join needs"
+        raise QueryRefused(problem, 'Collect with design = "hio" or "mg".') from None
 
 
 def key_functions(question: Question, engine: Engine, weights: str) -> KeyFunctions:

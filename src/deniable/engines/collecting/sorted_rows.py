@@ -185,7 +185,9 @@ class RowReader:
             raise InvalidData(why_unreadable(frame, where), FRAMES) from None
         lacking = [column for column in needed if column not in relation.columns]
         if lacking == [key]:
-            repair = "Name it with key=, or --key." if given.owner is None else "Rename it, or change the specification."
+            repair = (
+                "Name it with key=, or --key." if given.owner is None else "Rename it, or change the specification."
+            )
             raise InvalidData(f"{where} lacks the column {key!r} of {given.ids}", repair)
         if lacking:
             raise InvalidData(f"{where} lacks the column {lacking[0]!r}", "Rename it, or change the specification.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from deniable.arrays import Floats
 from deniable.engines.duckdb.dimension_tables import DimensionTable
@@ -13,7 +13,7 @@ from deniable.engines.kernel.cell_counts import cell_counts
 from deniable.engines.kernel.cell_pairs import Pairs, cell_pairs
 from deniable.engines.kernel.user_sums import Columns
 from deniable.engines.local.block_moments import block_moments
-from deniable.engines.reports.user_blocks import Store, id_reports
+from deniable.engines.reports.user_blocks import Store, StoreWithIds, id_reports
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.plan import Plan
 from deniable.tables.designs.views import View
@@ -46,7 +46,7 @@ class LocalEngine:
 
     def id_reports(self, table: str) -> tuple[list[Any], Columns]:
         """All ids of a table, and their reports."""
-        return id_reports(self.stores[table])
+        return id_reports(cast("StoreWithIds", self.stores[table]))
 
     def close(self) -> None:
         """Nothing to give back: temporary copies of files are removed with the last reference to them."""

@@ -53,14 +53,18 @@ class ReportFacts(Protocol):
 class Store(ReportFacts, Protocol):
     """The reports of one table, which can be read in the order of users."""
 
-    def user_ids(self) -> Iterator[NDArray[np.generic]]:
-        """The ids of all users, in that order."""
-
     def read(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         """All reports with the named columns, block by block."""
 
 
-def id_reports(store: Store) -> tuple[list[Any], tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
+class StoreWithIds(Store, Protocol):
+    """A store of a collection without rounds."""
+
+    def user_ids(self) -> Iterator[NDArray[np.generic]]:
+        """The ids of all users, in their order."""
+
+
+def id_reports(store: StoreWithIds) -> tuple[list[Any], tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
     """All ids of a table that fits into memory, and view, seed and y of their reports."""
     ids = [each for block in store.user_ids() for each in block.tolist()]
     blocks = [block.reports for block in store.read(ANSWER_COLUMNS)]

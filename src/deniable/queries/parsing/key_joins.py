@@ -41,7 +41,7 @@ def _two_tables(scope: Scope, join: Any, last: Table) -> Exception:
 def _attribute(scope: Scope, join: Any, other: Table) -> AttributeKey:
     """The private attribute of users that a table of others is joined on."""
     alias = next(alias for alias, name in scope.aliases.items() if name == other.name)
-    column = _joined_column(scope, join, other, alias)
+    column = _joined_column(join, other, alias)
     users = [name for name in scope.tables if name != other.name]
     found = [
         (table, attribute, meaning)
@@ -51,17 +51,21 @@ def _attribute(scope: Scope, join: Any, other: Table) -> AttributeKey:
         if attribute.casefold() == column.name.casefold()
     ]
     if len(found) != 1:
-        problem = f"table {other.name!r} is joined on its {other.key!r} and one private attribute of users with such ids"
+        problem = (
+            f"table {other.name!r} is joined on its {other.key!r} and one private attribute of users with such ids"
+        )
         repair = f"Write JOIN {other.name} USING ({other.key}), or ON attribute = {alias}.{other.key}."
         raise scope.refusal(join, problem, repair)
     table, attribute, meaning = found[0]
     if not isinstance(meaning, Private) or (isinstance(meaning, Ordinal) and meaning.kind != "number"):
         problem = f"{table}.{attribute} is not a private attribute with ids of {other.owner}"
-        raise scope.refusal(join, problem, "Collect the ids as a private attribute: an Ordinal of numbers or Categorical.")
+        raise scope.refusal(
+            join, problem, "Collect the ids as a private attribute: an Ordinal of numbers or Categorical."
+        )
     return table, attribute
 
 
-def _joined_column(scope: Scope, join: Any, other: Table, alias: str) -> Any:
+def _joined_column(join: Any, other: Table, alias: str) -> Any:
     """The users' side of USING (key) or ON attribute = table.key; None if the join has another form."""
     using = join.args.get("using")
     if using and len(using) == 1:

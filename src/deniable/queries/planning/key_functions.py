@@ -154,6 +154,7 @@ def _times(left: Product, right: Product) -> Product:
     """The product of two functions, which is of the same form."""
 
     def joined(first: Mapping[str, Floats], second: Mapping[str, Floats]) -> dict[str, Floats]:
-        return {name: first.get(name, 1.0) * second.get(name, 1.0) for name in sorted({*first, *second})}
+        one = np.ones(1)
+        return {name: first.get(name, one) * second.get(name, one) for name in sorted({*first, *second})}
 
     return Product(1.0, joined(left.conditions, right.conditions), joined(left.measures, right.measures))

@@ -38,9 +38,7 @@ class MomentColumns:
     terms: TermTable
 
 
-def moment_columns(
-    question: Question, collection: Specification, keyed: KeyFunctions | None = None
-) -> MomentColumns:
+def moment_columns(question: Question, collection: Specification, keyed: KeyFunctions | None = None) -> MomentColumns:
     """Which columns each table has to answer for a question, and how they are multiplied and added.
 
     A question that joins another population needs `keyed`, what that one's reports contribute.
@@ -198,4 +196,3 @@ class _Book:
         if (table, factor) not in self.public:
             self.public.append((table, factor))
         return self.public.index((table, factor))
-

@@ -89,7 +89,9 @@ class Plan:
             lines += [f"where {table}: {test}" for test, _ in tests]
         for table, factor in self.public:
             lines.append(f"times {table}: {factor}")
-        others = [] if self.keyed is None else [f"through {'.'.join(self.keyed.join.attribute)}: {self.keyed.plan}"]
+        others = (
+            [] if self.keyed is None else [f"through {'.'.join(self.keyed.join.attribute)}: {self.keyed.asked.plan}"]
+        )
         return "\n".join([*lines, *(str(table) for table in self.tables), *others])
 
     def _repr_html_(self) -> str:

@@ -257,7 +257,8 @@ class Table:
             f"one row per {self.key}, reported by {self.owner}"
             if self.key is not None
             else "one row per user"
-            if self.many is None else f"up to {counted(self.many, 'row')} per user, tau = {self.tau}"
+            if self.many is None
+            else f"up to {counted(self.many, 'row')} per user, tau = {self.tau}"
         )
         return html_table(("attribute", "kind", "domain"), rows, title=f"{self.name}: {users}")
 

@@ -14,7 +14,7 @@ from deniable.engines.drawn_coins import DrawnCoins, reported_coins
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.engine import Engine
 from deniable.engines.joined_keys import joined_plan, with_others
-from deniable.engines.kernel.grouped_moments import check_believed, stores_of
+from deniable.engines.kernel.grouped_moments import check_believed, rows_of_reports
 from deniable.engines.learnt_tables import LearntTables
 from deniable.engines.reports.user_blocks import ReportFacts
 from deniable.errors import QueryRefused
@@ -296,7 +296,7 @@ class Database:
         measures of size one.
         """
         plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
-        reports = {name: store.rows for name, store in stores_of(plan, self.stores).items()}
+        reports = rows_of_reports(plan, self.stores)
         users = self._users_a_round(plan.question.tables)
         assumed = assumed_rows(self.collection, rows, matching).among_reporters(self.collection.tables)
         forecast = predicted(plan, users, assumed) if users else Forecast(plan, 0, ())

@@ -106,8 +106,8 @@ def _others_protected(collection: Collection) -> list[str]:
         mine = [table for table in collection.tables if table.owner == owner]
         names = ", ".join(table.name for table in mine)
         said.append(
-            f"A second promise, of {owner}: every single {mine[0].key}, with its row in {names}. It is about one row, not "
-            f"about {owner} as a whole: whoever reports many rows hides each of them, not what they have in common."
+            f"A second promise, of {owner}: every single {mine[0].key}, with its row in {names}. It is about one row, "
+            f"not about {owner} as a whole: whoever reports many rows hides each of them, not what they have in common."
         )
     return said
 
@@ -119,8 +119,8 @@ def _others_spend(collection: Collection) -> list[str]:
         key = next(table.key for table in collection.tables if table.owner == owner)
         spent = float(collection.spends_of(owner).epsilon)
         said.append(
-            f"What {owner} reports about one {key} spends ε = {spent:.4g}, at most {odds(spent)}, and none of a person's ε: "
-            "the two sets of reports are about different facts."
+            f"What {owner} reports about one {key} spends ε = {spent:.4g}, at most {odds(spent)}, and none of a "
+            "person's ε: the two sets of reports are about different facts."
         )
     return said
 

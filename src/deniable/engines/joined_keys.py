@@ -20,7 +20,7 @@ from deniable.errors import QueryRefused
 from deniable.queries.answers.answer_options import AnswerOptions
 from deniable.queries.answers.estimation import Moments, covariance
 from deniable.queries.answers.key_variance import Key, others_covariance
-from deniable.queries.planning.key_counts import key_counts
+from deniable.queries.planning.key_counts import counting_plan
 from deniable.queries.planning.key_functions import KeyFunctions, functions_plan
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.question.question import Question
@@ -79,8 +79,7 @@ def with_others(plan: Plan, moments: Moments, asked: Callable[[Plan], Moments]) 
     keyed = plan.keyed
     if keyed is None or keyed.is_exact:
         return moments
-    counts = key_counts(plan.question, keyed.values.shape[1])
-    counting = make_plan(counts.question, plan.collection, str(plan.rule), users=plan.users, unbiased=True)
+    counts, counting = counting_plan(plan, keyed.values.shape[1])
     counted = asked(counting)
     single_rows = all(plan.collection[name].many is None for name in plan.question.tables)
     noise = np.zeros_like(counted.crosses)

@@ -8,8 +8,8 @@ import numpy as np
 
 from deniable.arrays import Floats, Integers
 from deniable.queries.answers.key_variance import Key, others_covariance, users_key
-from deniable.queries.planning.key_counts import key_counts
-from deniable.queries.planning.plan import Plan, make_plan
+from deniable.queries.planning.key_counts import counting_plan
+from deniable.queries.planning.plan import Plan
 from deniable.queries.question.question import PrivateGroups, Question
 
 
@@ -22,8 +22,7 @@ def expected_others(plan: Plan, groups: Integers, expected: Callable[[Plan, Inte
     if keyed is None or keyed.is_exact:
         return np.zeros((groups.size, len(question.moments), len(question.moments)))
     ids = keyed.values.shape[1]
-    counts = key_counts(question, ids)
-    counting = make_plan(counts.question, plan.collection, str(plan.rule), users=plan.users, unbiased=True)
+    counts, counting = counting_plan(plan, ids)
     sums = expected(counting, np.arange(len(counting.private_groups)))
     rows: dict[Key, Floats] = {}
     for row, codes in enumerate(counting.private_groups):

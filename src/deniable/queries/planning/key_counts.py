@@ -6,13 +6,16 @@ id add up to, W(k) what its report contributes. A question of its own asks for N
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from deniable.errors import QueryRefused
 from deniable.limits import MOST_CROSSES
+from deniable.queries.planning.kept_plans import Kept
 from deniable.queries.planning.key_functions import groups_of_others, identity, product_of
+from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.question.question import MOST_GROUPS, MomentOf, PrivateGroups, Question, Term
 from deniable.wording import counted
 
@@ -24,6 +27,43 @@ class KeyCounts:
     question: Question
     moments: tuple[tuple[int, ...], ...]
     """For each moment of the original question, the moment here of each of its terms."""
+
+
+_PLANS = Kept[Plan]()
+
+
+def counting_plan(plan: Plan, ids: int) -> tuple[KeyCounts, Plan]:
+    """What rows add up to for each of so many ids, and the plan for that.
+
+    It does not depend on what the other population reports, so the latest plans are kept, by all that they depend on.
+    """
+    counts, collection = key_counts(plan.question, ids), plan.collection
+    users = 0.0 if collection.grids is None else plan.users
+
+    def made() -> Plan:
+        return make_plan(counts.question, collection, str(plan.rule), users=plan.users, unbiased=True)
+
+    return counts, _PLANS.get((collection.sha256, str(plan.rule), users, _digest(counts.question)), made)
+
+
+def _digest(question: Question) -> str:
+    """The same for questions that lead to the same plan."""
+    digest = hashlib.sha256(repr((question.tables, question.filters, question.lookups)).encode())
+    for term in (term for moment in question.moments for term in moment.terms):
+        digest.update(repr(sorted((table, str(factor)) for table, factor in term.public.items())).encode())
+        for functions in (term.conditions, term.measures):
+            for key, values in sorted(functions.items()):
+                digest.update(repr(key).encode() + values.tobytes())
+            digest.update(b"|")
+    for group in question.groups:
+        digest.update(repr((group.label, getattr(group, "attribute", group))).encode())
+        if isinstance(group, PrivateGroups):
+            digest.update(repr(group.values).encode() + group.codes.tobytes())
+    for masks in question.possible:
+        for key, mask in sorted(masks.items()):
+            digest.update(repr(key).encode() + mask.tobytes())
+        digest.update(b"|")
+    return digest.hexdigest()
 
 
 def key_counts(question: Question, ids: int) -> KeyCounts:

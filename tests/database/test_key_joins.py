@@ -176,11 +176,27 @@ def test_text_ids_in_files_are_matched_with_categories(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("products", [20, 200])
 def test_intervals_cover(products):
-    from deniable_lab.experiments.tables.joined_products import coverage
-
-    measured = coverage(products, users=4_000, runs=range(1, 401, 2))
-    for answered in measured.values():
-        assert 0.90 <= answered.covered <= 0.99
+    random, runs = np.random.default_rng(products), 200
+    count = 4_000
+    rows = {
+        "transactions": pa.table({"uid": np.arange(count), "amount": random.integers(0, 10, count), "pid": random.integers(1, products + 1, count)}),
+        "products": pa.table({"pid": np.arange(1, products + 1), "country": ["CN", "DE"] * (products // 2), "price": random.integers(0, 5, products)}),
+    }  # fmt: skip
+    table = dn.Table("transactions", amount=dn.Ordinal(0, 9), pid=dn.Ordinal(1, products))
+    collection = dn.Collection(table, PRODUCTS, epsilon=3.0, owners={"shop": 2.0})
+    text = "SELECT SUM(amount) AS x FROM transactions JOIN products USING (pid) WHERE country = 'CN'"
+    chosen = np.asarray(rows["transactions"]["pid"]) % 2 == 1
+    truth = float(np.asarray(rows["transactions"]["amount"])[chosen].sum())
+    covered, errors, stated = 0, [], []
+    for run in range(runs):
+        reports = collection.perturb(**rows, source=dn.SeededSource(run), simulation=True)
+        answer = dn.connect(reports).sql(text).scalar()
+        covered += answer.interval[0] <= truth <= answer.interval[1]
+        errors.append(answer.value - truth)
+        stated.append(answer.stderr)
+    assert 0.90 <= covered / runs <= 0.99
+    assert abs(np.mean(errors)) < 4 * np.std(errors) / math.sqrt(runs)
+    assert 0.85 < np.sqrt(np.mean(np.square(stated))) / np.std(errors) < 1.2
 
 
 def test_the_names_of_ids_do_not_matter_to_assigned_coins():

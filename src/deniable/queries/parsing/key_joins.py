@@ -43,20 +43,20 @@ def _attribute(scope: Scope, join: Any, other: Table) -> AttributeKey:
     alias = next(alias for alias, name in scope.aliases.items() if name == other.name)
     column = _joined_column(join, other, alias)
     users = [name for name in scope.tables if name != other.name]
-    found = [
+    candidates = [
         (table, attribute, meaning)
         for mine, table in scope.aliases.items()
         if column is not None and table in users and column.table.casefold() in ("", mine)
         for attribute, meaning in scope.collection[table].attributes.items()
         if attribute.casefold() == column.name.casefold()
     ]
-    if len(found) != 1:
+    if len(candidates) != 1:
         problem = (
             f"table {other.name!r} is joined on its {other.key!r} and one private attribute of users with such ids"
         )
         repair = f"Write JOIN {other.name} USING ({other.key}), or ON attribute = {alias}.{other.key}."
         raise scope.refusal(join, problem, repair)
-    table, attribute, meaning = found[0]
+    table, attribute, meaning = candidates[0]
     if not isinstance(meaning, Private) or (isinstance(meaning, Ordinal) and meaning.kind != "number"):
         problem = f"{table}.{attribute} is not a private attribute with ids of {other.owner}"
         raise scope.refusal(

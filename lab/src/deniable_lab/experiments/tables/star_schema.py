@@ -75,14 +75,14 @@ def collection_of(products: int) -> dn.Collection:
     )
 
 
-def settings(data: Data, quick: bool) -> list[Setting]:
+def settings(data: Data, quick: bool) -> list[Setting]:  # noqa: ARG001 - drawn
     """Many products for coverage, few for the comparison."""
     many: list[Setting] = [{"data": DATA, "products": count, "ways": "ours"} for count in COVERED]
     few: list[Setting] = [{"data": DATA, "products": count, "ways": "both"} for count in COMPARED]
     return [*many[: 2 if quick else 3], *few]
 
 
-def measure(setting: Setting, seed: int, data: Data) -> Measured:
+def measure(setting: Setting, seed: int, data: Data) -> Measured:  # noqa: ARG001 - drawn
     """The answers of one release, next to the truth."""
     products = int(setting["products"])
     rows, truth = rows_of(products), truths(products)

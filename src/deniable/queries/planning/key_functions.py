@@ -154,7 +154,7 @@ def _times(left: Product, right: Product) -> Product:
     """The product of two functions, which is of the same form."""
 
     def joined(first: Mapping[str, Floats], second: Mapping[str, Floats]) -> dict[str, Floats]:
-        one = np.ones(1)
-        return {name: first.get(name, one) * second.get(name, one) for name in sorted({*first, *second})}
+        free = np.ones(1)
+        return {name: first.get(name, free) * second.get(name, free) for name in sorted({*first, *second})}
 
     return Product(1.0, joined(left.conditions, right.conditions), joined(left.measures, right.measures))

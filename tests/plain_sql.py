@@ -108,10 +108,17 @@ class Pair:
     """The same rows twice: as reports without noise, and as they are."""
 
     def __init__(
-        self, *, text_ids=False, design="mg", tables=(PEOPLE, JOBS, VISITS, GIFTS), raw=None, dimensions=DIMENSIONS
+        self,
+        *,
+        text_ids=False,
+        design="mg",
+        tables=(PEOPLE, JOBS, VISITS, GIFTS),
+        raw=None,
+        dimensions=DIMENSIONS,
+        owners=None,
     ):
         self.raw = raw_tables(text_ids=text_ids) if raw is None else raw
-        self.collection = dn.Collection(*tables, epsilon=math.inf, design=design)
+        self.collection = dn.Collection(*tables, epsilon=math.inf, design=design, owners=owners)
         self.database = dn.connect(self.collection.perturb(**self.raw, simulation=True), dimensions=dimensions)
         self.plain = duckdb.connect()
         for name, frame in {**self.raw, **dimensions}.items():

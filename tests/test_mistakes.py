@@ -102,7 +102,29 @@ def check(mistake, happened, repair):
     assert f"{SECRET:,}" not in text
 
 
+PRODUCTS = dn.Table("products", owner="shop", key="pid", price=dn.Ordinal(0, 9))
+BOUGHT = dn.Table("bought", pid=dn.Ordinal(1, 9))
+MARKET = dn.Collection(BOUGHT, PRODUCTS, epsilon=2.0, owners={"shop": 1.0})
+
+
 SPECIFICATIONS = [
+    (lambda: dn.Collection(USERS, PRODUCTS, epsilon=1.0), "owners must give every owner", "Name shop with an ε each"),
+    (lambda: dn.Collection(PRODUCTS, epsilon=1.0, owners={"shop": 1.0}), "nobody is left who answers", "Leave out one"),
+    (lambda: dn.Table("a", owner="shop", b=dn.Ordinal(0, 1)), "an owner or a key, and not both", "Name both"),
+    (lambda: dn.Table("a", 3, owner="shop", key="b", c=dn.Ordinal(0, 1)), "each id has one row", "Leave it out"),
+    (lambda: dn.Table("a", owner="shop", key="b", b=dn.Ordinal(0, 1)), "an attribute too", "Leave the attribute out"),
+    (
+        lambda: MARKET.forecast("SELECT COUNT(*) FROM bought JOIN products USING (uid)", 100),
+        "joined on 'pid'|joined on its 'pid'",
+        r"Write JOIN products USING \(pid\)",
+    ),
+    (
+        lambda: dn.connect(MARKET.perturb(bought={"uid": [1], "pid": [2]})).sql(
+            "SELECT SUM(price) FROM bought JOIN products USING (pid)"
+        ),
+        "no reports of table 'products'",
+        "Collect them first",
+    ),
     (lambda: dn.Collection(USERS, epsilon=0), "epsilon must be a positive number", r"Use 0\.1 to 10"),
     (lambda: dn.Collection(USERS, epsilon="2"), "epsilon must be a positive number", r"Use 0\.1 to 10"),
     (

@@ -58,6 +58,9 @@ class JointDatabase(Database):
         if options.postprocess is not None:
             raise QueryRefused("postprocess is for one group of users", "Leave it out, or ask a group of .groups.")
         parts = [group._part(text, options, guard=True) for group in self.groups]
+        if parts[0].plan.keyed is not None:
+            problem = "several groups of users cannot be joined with another population"
+            raise QueryRefused(problem, "Ask each group of .groups.")
         question, moments = parts[0].plan.question, [part.moments for part in parts]
         tables = [self.collection[name] for name in question.tables]
         single_rows = all(table.many is None for table in tables) and not any(part.plan.biases for part in parts)

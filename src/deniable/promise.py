@@ -39,8 +39,9 @@ class PromiseNumbers:
     @classmethod
     def of(cls, collection: Collection) -> PromiseNumbers:
         """The numbers of a specification."""
+        users = [table.name for table in collection.tables if table.owner is None]
         one_round = float(
-            sum(collection.epsilon_per_report(t.name) * collection.reports_per_user(t.name) for t in collection.tables)
+            sum(collection.epsilon_per_report(name) * collection.reports_per_user(name) for name in users)
         )
         lifetime, rounds = float(collection.spends.epsilon), collection.rounds
         if rounds is None or rounds.mode != MEMOISED:
@@ -69,21 +70,23 @@ def odds(epsilon: float) -> str:
 def sections(collection: Collection, mixer: Mixer | None = None) -> dict[str, list[str]]:
     """The promise, a few sentences under each heading; with a mixer also what he would add."""
     numbers, rounds = PromiseNumbers.of(collection), collection.rounds
-    tables = ", ".join(table.name for table in collection.tables)
+    tables = ", ".join(table.name for table in collection.tables if table.owner is None)
     public = [f"{table.name}.{column}" for table in collection.tables for column in table.public]
-    single = [table.name for table in collection.tables if table.many is None]
+    single = [table.name for table in collection.tables if table.many is None and table.owner is None]
     return {
         "Who is protected": [
-            f"Every person who answers, with all her rows in all tables together ({tables}), and how many there are."
+            f"Every person who answers, with all her rows in all tables together ({tables}), and how many there are.",
+            *_others_protected(collection),
         ],
         "Against whom": [
             "Everybody: all services together, the server, and anyone who gets the reports later. Only her device "
             "sees her rows; where somebody runs `perturb` for many people, he sees them too."
         ],
-        "How much": [*_how_much(numbers, rounds), *_other_modes(collection)],
+        "How much": [*_how_much(numbers, rounds), *_other_modes(collection), *_others_spend(collection)],
         "What travels in clear": [
             f"Public columns: {', '.join(public)}." if public else "There are no public columns.",
             "User ids, the name of the table" + (", and the number of the round." if rounds else "."),
+            *(f"Ids of {owner}, and that each of them has a row." for owner in collection.owners or {}),
         ],
         "What is not hidden": _not_hidden(single, rounds),
         "Who decides views and hash seeds": [
@@ -94,6 +97,32 @@ def sections(collection: Collection, mixer: Mixer | None = None) -> dict[str, li
         ],
         **({} if mixer is None else {HEADING: shuffled_words(collection, mixer)}),
     }
+
+
+def _others_protected(collection: Collection) -> list[str]:
+    """Whom the promises of other populations protect, and whom not."""
+    said = []
+    for owner in collection.owners or {}:
+        mine = [table for table in collection.tables if table.owner == owner]
+        names = ", ".join(table.name for table in mine)
+        said.append(
+            f"A second promise, of {owner}: every single {mine[0].key}, with its row in {names}. It is about one row, "
+            f"not about {owner} as a whole: whoever reports many rows hides each of them, not what they have in common."
+        )
+    return said
+
+
+def _others_spend(collection: Collection) -> list[str]:
+    """What is spent on an id of each other population, and that users pay nothing for it."""
+    said = []
+    for owner in collection.owners or {}:
+        key = next(table.key for table in collection.tables if table.owner == owner)
+        spent = float(collection.spends_of(owner).epsilon)
+        said.append(
+            f"What {owner} reports about one {key} spends ε = {spent:.4g}, at most {odds(spent)}, and none of a "
+            "person's ε: the two sets of reports are about different facts."
+        )
+    return said
 
 
 def _liars(collection: Collection) -> list[str]:
@@ -123,7 +152,7 @@ def typical_influence(collection: Collection) -> tuple[str, Influence]:
     from deniable.queries.forecasts.forecast import planned
     from deniable.queries.forecasts.influence import influences_at
 
-    table = collection.tables[0]
+    table = next(table for table in collection.tables if table.owner is None)
     text = next(ranges_of(table, table.private[:1]))
     plan = planned(collection, text, "optimal", "direct", _TYPICAL_USERS)
     (liar,) = influences_at(
@@ -196,13 +225,20 @@ def cautions(collection: Collection) -> list[str]:
     """Warnings about an ε that protects little or nothing."""
     if not has_noise(largest_epsilon(collection)):
         return ["No privacy: reports show the true values. This specification is for simulations only (--simulation)."]
-    lifetime = float(collection.spends.epsilon)
+    said, lifetime = [], float(collection.spends.epsilon)
     if lifetime > LARGEST_LIFETIME_EPSILON:
-        return [
+        said.append(
             f"Little privacy: over a lifetime the odds of a guess about a user may grow to {odds(lifetime)}. "
             f"Stay below ε = {LARGEST_LIFETIME_EPSILON:g} per lifetime."
-        ]
-    return []
+        )
+    for owner in collection.owners or {}:
+        spent = float(collection.spends_of(owner).epsilon)
+        if spent > LARGEST_LIFETIME_EPSILON:
+            said.append(
+                f"Little privacy: the odds of a guess about a row of {owner} may grow to {odds(spent)}. "
+                f"Stay below ε = {LARGEST_LIFETIME_EPSILON:g}."
+            )
+    return said
 
 
 def in_words(collection: Collection, mixer: Mixer | None = None) -> str:
@@ -235,11 +271,18 @@ def facts(collection: Collection, mixer: Mixer | None = None) -> dict[str, Any]:
         "odds": {
             name: odds(value) for name, value in (("one_round", numbers.one_round), ("lifetime", numbers.lifetime))
         },
+        **({"owners": _others(collection)} if collection.owners else {}),
         "reports_per_user": {table.name: collection.reports_per_user(table.name) for table in collection.tables},
         "public": {table.name: list(table.public) for table in collection.tables},
         "promise": sections(collection, mixer),
         "warnings": cautions(collection),
     }
+
+
+def _others(collection: Collection) -> dict[str, dict[str, float | str]]:
+    """What each other population spends on an id, and the odds."""
+    spent = {owner: float(collection.spends_of(owner).epsilon) for owner in collection.owners or {}}
+    return {owner: {"epsilon": _number(epsilon), "odds": odds(epsilon)} for owner, epsilon in spent.items()}
 
 
 def _number(value: float) -> float | str:

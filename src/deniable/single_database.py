@@ -13,7 +13,8 @@ from deniable.engines.counted_pairs import CountedPairs
 from deniable.engines.drawn_coins import DrawnCoins, reported_coins
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.engine import Engine
-from deniable.engines.kernel.grouped_moments import check_believed, stores_of
+from deniable.engines.joined_keys import joined_plan, with_others
+from deniable.engines.kernel.grouped_moments import check_believed, rows_of_reports
 from deniable.engines.learnt_tables import LearntTables
 from deniable.engines.reports.user_blocks import ReportFacts
 from deniable.errors import QueryRefused
@@ -174,7 +175,8 @@ class Database:
 
     def _counts_once(self, plan: Plan) -> bool:
         """Whether everybody counts once or not at all; weights that assume something do not see to that."""
-        return all(self.collection[name].many is None for name in plan.question.tables) and not plan.biases
+        single = all(self.collection[name].many is None for name in plan.question.tables)
+        return single and not plan.biases and (plan.keyed is None or plan.keyed.is_exact)
 
     def _prefixes(self, text: str, options: AnswerOptions) -> Prefixes:
         """What is known of how many rows are at most each value of the last group of a question."""
@@ -208,7 +210,10 @@ class Database:
         return guarded(moments, model, low, high, bounds.ends, plan.measured)
 
     def _moments(self, plan: Plan) -> Moments:
-        return self._pairs.moments(plan, self.dimensions)
+        def asked(part: Plan) -> Moments:
+            return self._pairs.moments(part, self.dimensions)
+
+        return with_others(plan, asked(plan), asked)
 
     def _users(self, tables: tuple[str, ...]) -> int:
         """How many users can be in all of some tables."""
@@ -255,15 +260,12 @@ class Database:
     def _planned(self, text: str, options: AnswerOptions) -> Plan:
         def made() -> Plan:
             question = parse(text, self.collection, self.dimensions, key=self.key, centred=options.sums == DIRECT)
-            return make_plan(
-                question,
-                self.collection,
-                options.weights,
-                options.sums,
-                users=max(self._users(question.tables), 1),
-                unbiased=options.unbiased,
-                exact_first=options.postprocess is None,
-            )
+            users = max(self._users(question.tables), 1)
+            if question.keyed is not None:
+                return joined_plan(question, self.engine, options, users)
+            exact_first, unbiased = options.postprocess is None, options.unbiased
+            how = options.weights, options.sums
+            return make_plan(question, self.collection, *how, users=users, unbiased=unbiased, exact_first=exact_first)
 
         return self._plans.get(self._plan_key(text, options), made)
 
@@ -298,7 +300,7 @@ class Database:
         measures of size one.
         """
         plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
-        reports = {name: store.rows for name, store in stores_of(plan, self.stores).items()}
+        reports = rows_of_reports(plan, self.stores)
         users = self._users_a_round(plan.question.tables)
         assumed = assumed_rows(self.collection, rows, matching).among_reporters(self.collection.tables)
         forecast = predicted(plan, users, assumed) if users else Forecast(plan, 0, ())

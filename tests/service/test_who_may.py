@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+import deniable as dn
 from asgi import REPORTS, SHOP, Served, report_of
 from deniable.errors import BadInput, Failure, InvalidData
 from deniable.service.collector import init_folder
@@ -36,6 +37,22 @@ def test_a_token_is_for_its_user_alone(served):
     answer = with_token(served, token_for(served, "7"), "7", "8").json
     assert (answer["accepted"], answer["refused"]) == (1, {"other_user": 1})
     assert answer["failed"] == [{"index": 1, "reason": "other_user"}]
+
+
+def test_a_token_for_an_id_of_another_population_names_its_owner(tmp_path):
+    products = dn.Table("products", owner="shop", key="pid", price=dn.Ordinal(0, 4))
+    users = dn.Table("users", age=dn.Ordinal(1, 95))
+    both = dn.Collection(users, products, epsilon=1.0, owners={"shop": 1.0}, coins="assigned", name="shop")
+    served = Served(tmp_path / "both", both, **ELSEWHERE)
+    client = both.client(user="7")
+    mine, theirs = client.report("users", {"age": 31}), client.report("products", {"price": 3})
+    reports = [("7", mine.to_bytes()), ("7", theirs.to_bytes())]
+    for name, refused in (("7", 1), ("shop:7", 0)):
+        headers = {"authorization": f"Bearer {token_for(served, name, specification=both.sha256)}"}
+        answer = served.send(*reports, headers=headers, client="203.0.113.9").json
+        assert answer["failed"] == [{"index": refused, "reason": "other_user"}]
+        assert answer["accepted"] == 1
+    served.close()
 
 
 def test_no_token_an_old_one_and_a_forged_one(served):

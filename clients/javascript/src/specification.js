@@ -39,7 +39,7 @@ export class Specification {
   }
 
   constructor(entries) {
-    const fields = fieldsOf(entries, FIELDS, ["grids", "rounds"]);
+    const fields = fieldsOf(entries, FIELDS, ["grids", "rounds", "owners"]);
     integerOf(fields.deniable, FORMAT, FORMAT);
     this.name = fields.name === null ? null : checkName(fields.name);
     this.epsilon = floatOf(fields.epsilon);
@@ -54,6 +54,7 @@ export class Specification {
     checkDistinct(this.tableNames);
     this.tables = new Map(tables.map((table) => [table.name, table]));
     this.rounds = fields.rounds === undefined ? null : within("rounds", () => new Rounds(fields.rounds));
+    this.owners = within("owners", () => this.#readOwners(fields.owners));
     this.shares = fields.shares === null ? null : within("shares", () => this.#readShares(fields.shares));
     this.parts = new Map();
     const isGrid = this.design === "grid";
@@ -62,6 +63,29 @@ export class Specification {
     for (const table of tables) within(`table '${table.name}'`, () => this.#readParts(table, fields.grids));
     for (const name of this.tableNames) checkNoise(this.epsilonPerReport(name));
     if (this.rounds) within("rounds", () => this.#checkRounds());
+  }
+
+  /** The ε of each population other than the users, by the owner of its tables. */
+  #readOwners(entry) {
+    const tables = [...this.tables.values()],
+      named = [...new Set(tables.map(({ owner }) => owner))].filter((owner) => owner !== null);
+    checkField(named.length > 0 === (entry !== undefined));
+    if (entry === undefined) return new Map();
+    const fields = fieldsOf(entry, named);
+    checkField(this.rounds === null && tables.some(({ owner }) => owner === null));
+    for (const { owner, key } of tables) checkField(tables.every((other) => other.owner !== owner || other.key === key));
+    const owners = new Map(named.map((owner) => [owner, floatOf(fields[owner])]));
+    for (const epsilon of owners.values()) {
+      checkEpsilon(epsilon);
+      checkField(epsilon < Infinity);
+    }
+    return owners;
+  }
+
+  /** The names of all tables of the population that a table belongs to. */
+  members(name) {
+    const { owner } = this.table(name);
+    return this.tableNames.filter((other) => this.tables.get(other).owner === owner);
   }
 
   #readShares(entry) {
@@ -117,7 +141,7 @@ export class Specification {
 
   /** What one report of a table spends: its share of ε, rounded down so that the sum stays within ε. */
   epsilonPerReport(name) {
-    return floatBelow(times(this.#share(name), fraction(this.epsilon)));
+    return floatBelow(times(this.#share(name), fraction(this.owners.get(this.table(name).owner) ?? this.epsilon)));
   }
 
   /** The ε∞ of one report of a table in memoised rounds, or the ε of one round where that is larger. */
@@ -128,10 +152,11 @@ export class Specification {
   }
 
   #share(name) {
-    const count = (...names) => names.reduce((sum, each) => sum + this.reportsPerUser(each), 0);
+    const members = this.members(name),
+      count = (...names) => names.reduce((sum, each) => sum + this.reportsPerUser(each), 0);
     const [share, reports] = this.shares
-      ? [over(this.shares.get(name), [...this.shares.values()].reduce(plus)), count(name)]
-      : [WHOLE, count(...this.tableNames)];
+      ? [over(this.shares.get(name), members.map((each) => this.shares.get(each)).reduce(plus)), count(name)]
+      : [WHOLE, count(...members)];
     return over(share, [BigInt(reports * (this.rounds?.answers ?? 1)), 1n]);
   }
 

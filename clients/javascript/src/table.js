@@ -7,9 +7,11 @@ const LARGEST_TAU = 2 ** 15,
 /** Names of arguments in Python, which no table can have. */
 const ARGUMENTS = "key out everyone source simulation engine spill ledger round memory max_rejected".split(" ");
 
+const OWNERSHIP = ["owner", "key"];
+
 export class Table {
   constructor(entry) {
-    const { name, many, tau, attributes } = fieldsOf(entry, ["name", "many", "tau", "attributes"]);
+    const { name, many, tau, attributes, owner, key } = fieldsOf(entry, ["name", "many", "tau", "attributes"], OWNERSHIP);
     this.name = checkName(name);
     within(`table '${name}'`, () => {
       checkField(!ARGUMENTS.includes(name));
@@ -20,7 +22,18 @@ export class Table {
       this.private = attributes.map((attribute) => this.#read(attribute)).filter(({ domain }) => domain);
       this.domains = this.private.map(({ domain }) => domain);
       checkField(this.domains.length);
+      this.#readOwnership(owner, key);
     });
+  }
+
+  /** Who reports the rows, if not the users themselves, and the column of ids: one row for each of them. */
+  #readOwnership(owner, key) {
+    [this.owner, this.key] = [null, null];
+    checkField((owner === undefined) === (key === undefined));
+    if (owner === undefined) return;
+    [this.owner, this.key] = [checkName(owner), checkName(key)];
+    checkField(this.many === null);
+    checkField(!this.names.some((name) => name.toLowerCase() === key.toLowerCase() || OWNERSHIP.includes(name)));
   }
 
   #read(entry) {

@@ -34,7 +34,7 @@ Sent = Mapping[str, Column]
 
 def device_target(name: str, collection: Collection, pair: tuple[str, str]) -> Target:
     """What one device sends about all tables, and what it sends when it is asked again."""
-    rows = {table.name: [rows_of(table, person) for person in pair] for table in collection.tables}
+    rows = {table.name: [rows_of(table, person) for person in pair] for table in _users(collection)}
 
     def draw(worlds: Integers, source: Source) -> Output:
         sent: dict[str, list[Any]] = {f"{again}{table}": [] for table in rows for again in ("", "again ")}
@@ -53,6 +53,11 @@ def device_target(name: str, collection: Collection, pair: tuple[str, str]) -> T
         return output
 
     return Target(name, collection.epsilon, draw, most=DEVICE_MOST, batch=_DEVICE_BATCH)
+
+
+def _users(collection: Collection) -> list[Table]:
+    """The tables that one person's ε covers; each of another population is a release of its own."""
+    return [table for table in collection.tables if table.owner is None]
 
 
 def _client(collection: Collection, source: Source) -> Client:
@@ -74,8 +79,9 @@ def bulk_target(name: str, collection: Collection, pair: tuple[str, str]) -> Tar
     """What `Collection.perturb` makes of many users, some of either kind, in the order in which it leaves."""
 
     def draw(worlds: Integers, source: Source) -> Output:
-        frames = {table.name: _frame(table, pair, worlds) for table in collection.tables}
-        public = {column: ["everybody knows"] * worlds.size for table in collection.tables for column in table.public}
+        users = _users(collection)
+        frames = {table.name: _frame(table, pair, worlds) for table in users}
+        public = {column: ["everybody knows"] * worlds.size for table in users for column in table.public}
         everyone = pa.table({"uid": np.arange(worlds.size), **public})
         reports = collection.perturb(
             everyone=everyone, source=source, simulation=source.simulation, max_rejected=1.0, **frames
@@ -87,7 +93,7 @@ def bulk_target(name: str, collection: Collection, pair: tuple[str, str]) -> Tar
             output |= Output({}, {f"{table}.moved": _moves(columns["uid"], worlds.size)})
         return output
 
-    rows = max(table.many or 1 for table in collection.tables)
+    rows = max(table.many or 1 for table in _users(collection))
     batch = max(1, min(_BULK_BATCH, _BULK_ROWS // rows))
     return Target(name, collection.epsilon, draw, most=BULK_MOST, batch=batch)
 

@@ -78,11 +78,16 @@ def check(
         click.echo(json_line(facts(collection, mixer)))
         return
     names = [table.name for table in collection.tables]
-    reports = sum(map(collection.reports_per_user, names))
+    reports = sum(collection.reports_per_user(name) for name in names if collection[name].owner is None)
     click.echo(f"Specification {collection.sha256[:16]}…, design {collection.design}, fan-out {collection.fanout}.")
     again = "" if collection.rounds is None else " in a round"
     each_round = PromiseNumbers.of(collection).one_round
-    click.echo(f"Each user sends {counted(reports, 'report')} and spends ε = {each_round:g} in all{again}.\n")
+    click.echo(f"Each user sends {counted(reports, 'report')} and spends ε = {each_round:g} in all{again}.")
+    for owner in collection.owners or {}:
+        key = next(table.key for table in collection.tables if table.owner == owner)
+        spent = float(collection.spends_of(owner).epsilon)
+        click.echo(f"What {owner} reports about each {key} spends ε = {spent:g} of its own.")
+    click.echo()
     click.echo(f"{in_words(collection, mixer)}\n")
     spending = table("What each user sends", "table", "rows", "reports", "ε each", "ε in all", "views")
     for name in names:
@@ -91,7 +96,7 @@ def check(
             collection.reports_per_user(name),
             collection.epsilon_per_report(name),
         )
-        rows = "1" if many is None else f"0 to {many}"
+        rows = f"1 per {key}" if (key := collection[name].key) else "1" if many is None else f"0 to {many}"
         spending.add_row(name, rows, str(count), f"{each:.4g}", f"{count * each:.4g}", f"{collection.views(name):,}")
     show(spending)
     for name in names:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from deniable.arrays import Floats
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.kernel.cell_pairs import Pairs
+from deniable.engines.kernel.user_sums import Columns
 from deniable.engines.reports.user_blocks import ReportFacts
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.plan import Plan
@@ -60,3 +61,11 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Give back what is kept of the reports, in memory and on disks. Nobody asks afterwards."""
+
+
+@runtime_checkable
+class ReadsIds(Protocol):
+    """What an engine needs besides, for questions that join another population through a private attribute."""
+
+    def id_reports(self, table: str) -> tuple[list[Any], Columns]:
+        """All ids of a table, and their reports: all slots of the first id, then of the second."""

@@ -117,15 +117,17 @@ class ReportCommits:
         self._metrics.answered({"accepted": sum(taken[0]), "repeated": sum(taken[1]), **refused})
         return answers
 
-    @staticmethod
     def _of_others(
-        requests: Sequence[ArrivedRequest], cuts: Sequence[int], sent: SentColumns, judged: Judged
+        self, requests: Sequence[ArrivedRequest], cuts: Sequence[int], sent: SentColumns, judged: Judged
     ) -> set[int]:
         """Reports that are good, and of users for whom their request may not upload."""
         others: set[int] = set()
         for request, (first, last) in zip(requests, pairwise(cuts), strict=True):
             if request.may_upload is not None:
                 names = sent.uids.slice(first, last - first).to_pylist()
+                if any(self._door.owners):
+                    tables = judged.tables[first:last].tolist()
+                    names = [self._door.token_name(*named) for named in zip(tables, names, strict=True)]
                 may = {uid: request.may_upload(uid) for uid in set(names)}
                 others |= {row for row, uid in enumerate(names, first) if not may[uid] and not judged.codes[row]}
         return others

@@ -46,6 +46,11 @@ remembered from the Census's historical table HH-4, whose class of 7 and more is
 was not at hand."""
 
 ABOUT = {
+    "PRODUCTS": (
+        "PRODUCTS: drawn, once for each number of products: people with an age of 0 to 9, one transaction each with "
+        "an amount of 0 to 9, and products of uneven popularity (Dirichlet, 2) with a country of three and a price of "
+        "0 to 9."
+    ),
     "SYN-1": (
         "SYN-1: drawn as the paper describes: one ordinal attribute normal (m/2, m/4), the others that plus normal "
         "(0, 10); rounded and cut to 1..m; categories uniform on 500."

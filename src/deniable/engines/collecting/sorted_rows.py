@@ -98,6 +98,16 @@ class _Given:
         return "everyone" if self.table is None else f"table {self.table.name!r}"
 
     @property
+    def owner(self) -> str | None:
+        """Whose rows they are; None for users."""
+        return None if self.table is None else self.table.owner
+
+    @property
+    def ids(self) -> str:
+        """What messages call its ids."""
+        return "user ids" if self.owner is None else f"ids of {self.owner}"
+
+    @property
     def is_csv(self) -> bool:
         """Whether it is a file without types."""
         return isinstance(self.frame, (str, Path)) and is_csv(self.frame)
@@ -122,7 +132,7 @@ class RowReader:
     ) -> None:
         self._collection, self._frames, self._key, self._given = collection, frames, key, everyone
         self._repeatable, self._spill = repeatable, spill
-        self._key_kinds: set[str] = set()
+        self._key_kinds: dict[str | None, str] = {}
         self._without_ids: dict[str, tuple[duckdb.DuckDBPyRelation, Table | None]] = {}
         self.names = [table.name for table in collection.tables if table.name in frames]
 
@@ -135,14 +145,15 @@ class RowReader:
             if self._given is not None:
                 given.append(_Given("everyone_given", self._given, None))
             opened = [(rows, self._open(rows)) for rows in given]
-            self._text_ids = any(self._has_text_ids(rows, relation) for rows, relation in opened)
+            self._text_ids = {rows.owner for rows, relation in opened if self._has_text_ids(rows, relation)}
             opened = [
                 (rows, relation.project(self._typed(relation, rows.table)) if rows.is_csv else relation)
                 for rows, relation in opened
             ]
-            doubtful = self._types_are_doubtful([relation for _, relation in opened])
+            doubtful = self._types_are_doubtful(opened)
             for rows, relation in opened:
-                if doubtful and not relation.filter(f"{quoted(self._key)} IS NOT NULL").limit(1).fetchall():
+                key = quoted(self._key_of(rows.table))
+                if rows.owner in doubtful and not relation.filter(f"{key} IS NOT NULL").limit(1).fetchall():
                     self._without_ids[rows.view] = relation, rows.table
                 else:
                     self._attach(rows, relation)
@@ -160,7 +171,8 @@ class RowReader:
     def _open(self, given: _Given) -> duckdb.DuckDBPyRelation:
         """A frame or file that has the columns that are needed."""
         table, frame, where = given.table, given.frame, given.where
-        needed = [self._key] if table is None else [self._key, *(table.private if table.many else table.attributes)]
+        key = self._key_of(table)
+        needed = [key] if table is None else [key, *(table.private if table.many else table.attributes)]
         relation: duckdb.DuckDBPyRelation
         try:
             if isinstance(frame, (str, Path)):
@@ -172,8 +184,11 @@ class RowReader:
         except (duckdb.Error, TypeError):
             raise InvalidData(why_unreadable(frame, where), FRAMES) from None
         lacking = [column for column in needed if column not in relation.columns]
-        if lacking == [self._key]:
-            raise InvalidData(f"{where} lacks the column {self._key!r} of user ids", "Name it with key=, or --key.")
+        if lacking == [key]:
+            repair = (
+                "Name it with key=, or --key." if given.owner is None else "Rename it, or change the specification."
+            )
+            raise InvalidData(f"{where} lacks the column {key!r} of {given.ids}", repair)
         if lacking:
             raise InvalidData(f"{where} lacks the column {lacking[0]!r}", "Rename it, or change the specification.")
         return relation
@@ -184,35 +199,43 @@ class RowReader:
         Ids are public, so they may decide their own type.
         """
         if not given.is_csv:
-            return self._kind(relation) == "VARCHAR"
-        odd = f"NOT regexp_full_match({quoted(self._key)}, '0|-?[1-9][0-9]{{0,17}}')"
+            return self._kind(given, relation) == "VARCHAR"
+        odd = f"NOT regexp_full_match({quoted(self._key_of(given.table))}, '0|-?[1-9][0-9]{{0,17}}')"
         return bool(relation.filter(odd).limit(1).project("true").fetchall())
 
-    def _types_are_doubtful(self, relations: Sequence[duckdb.DuckDBPyRelation]) -> bool:
-        """Whether it matters which tables are empty: ids have several types or odd ones, or a column has no type."""
-        kinds = {self._kind(relation) for relation in relations}
-        if len(kinds) > 1 or not kinds <= {"VARCHAR", *_INTEGERS}:
-            return True
-        return any(_NULL in map(str, relation.types) for relation in relations)
+    def _types_are_doubtful(self, opened: Sequence[tuple[_Given, duckdb.DuckDBPyRelation]]) -> set[str | None]:
+        """The populations in which it matters which tables are empty: ids have several types or odd ones, or a column
+        has no type.
+        """
+        doubtful = {rows.owner for rows, relation in opened if _NULL in map(str, relation.types)}
+        for owner in {rows.owner for rows, _ in opened}:
+            kinds = {self._kind(rows, relation) for rows, relation in opened if rows.owner == owner}
+            if len(kinds) > 1 or not kinds <= {"VARCHAR", *_INTEGERS}:
+                doubtful.add(owner)
+        return doubtful
 
-    def _kind(self, relation: duckdb.DuckDBPyRelation) -> str:
-        return str(relation.types[relation.columns.index(self._key)])
+    def _key_of(self, table: Table | None) -> str:
+        """The column of ids: of users as it was passed, of others as the specification says."""
+        return self._key if table is None or table.key is None else table.key
+
+    def _kind(self, given: _Given, relation: duckdb.DuckDBPyRelation) -> str:
+        return str(relation.types[relation.columns.index(self._key_of(given.table))])
 
     def _attach(self, given: _Given, relation: duckdb.DuckDBPyRelation) -> None:
         """Register a frame or file under its name, if its ids have the same type as those before it."""
         relation.create_view(given.view)
-        kind = self._kind(relation)
+        kind = self._kind(given, relation)
         if kind != "VARCHAR" and kind not in _INTEGERS:
-            problem = f"user ids must be integers or texts, and in {given.where} they are {outer_type(kind)}"
+            problem = f"{given.ids} must be integers or texts, and in {given.where} they are {outer_type(kind)}"
             raise InvalidData(problem, "Convert them.")
-        self._key_kinds.add("text" if kind == "VARCHAR" else "integer")
-        if len(self._key_kinds) > 1:
-            raise InvalidData("user ids are integers in one table and texts in another", "Use one type for all.")
+        mine = "VARCHAR" if kind == "VARCHAR" else "BIGINT"
+        if self._key_kinds.setdefault(given.owner, mine) != mine:
+            raise InvalidData(f"{given.ids} are integers in one table and texts in another", "Use one type for all.")
 
     def _attach_empty(self) -> None:
         """Register tables without any id: their ids get the type of the others, untyped columns that of the domain."""
-        key, kind = quoted(self._key), "VARCHAR" if self._key_kinds == {"text"} else "BIGINT"
         for view, (relation, table) in self._without_ids.items():
+            key, kind = quoted(self._key_of(table)), self._key_kinds.get(table.owner if table else None, "BIGINT")
             columns = [f"TRY_CAST({key} AS {kind}) AS {key}"]
             untyped = [name for name, kind in zip(relation.columns, relation.types, strict=True) if str(kind) == _NULL]
             for name, domain in zip(table.private, table.domains, strict=True) if table else ():
@@ -223,24 +246,26 @@ class RowReader:
 
     def _typed(self, relation: Any, table: Table | None) -> str:
         """The text columns of a CSV file, converted as the specification says; an odd value spoils only its row."""
-        key = quoted(self._key)
-        columns = [key if self._text_ids else f"CAST({key} AS BIGINT) AS {key}"]
+        key = quoted(self._key_of(table))
+        is_text = (table.owner if table else None) in self._text_ids
+        columns = [key if is_text else f"CAST({key} AS BIGINT) AS {key}"]
         for name, domain in zip(table.private, table.domains, strict=True) if table else ():
             column, kind = quoted(name), csv_type(domain)
             columns.append(f"{kind.format(column)} AS {column}")
             unreadable = f"{column} IS NOT NULL AND {kind.format(column)} IS NULL"
             columns.append(f"({unreadable}) AS {quoted(name + UNREADABLE_SUFFIX)}")
         public = [name for name in (table.public if table else relation.columns) if name in relation.columns]
-        return ", ".join([*columns, *(quoted(name) for name in public if name != self._key)])
+        return ", ".join([*columns, *(quoted(name) for name in public if name != self._key_of(table))])
 
     def _everyone(self, given: bool) -> None:
         """Create the list of users who send reports for tables with many rows: as given, or from the one-row tables."""
-        single = [name for name in self.names if self._collection[name].many is None]
+        users = [self._collection[name] for name in self.names if self._collection[name].owner is None]
+        single = [table.name for table in users if table.many is None]
         if given:
             sources = ["everyone_given"]
         elif single:
             sources = [f"rows_{name}" for name in single]
-        elif any(self._collection[name].many for name in self.names):
+        elif users:
             raise everyone_missing()
         else:
             return
@@ -279,7 +304,8 @@ class RowReader:
 
     def stream(self, name: str, tally: Tally) -> tuple[Iterator[pa.Table], pa.DataType, dict[str, pa.DataType]]:
         """Batches of whole users, the type of user ids, and those of public columns."""
-        table, key = self._collection[name], quoted(self._key)
+        table = self._collection[name]
+        key = quoted(self._key_of(table))
         holder = {
             **dict.fromkeys(table.private, "r"),
             **dict.fromkeys(table.public, "r" if table.many is None else "e"),
@@ -314,7 +340,7 @@ class RowReader:
 
     def odd_ids(self, name: str) -> dict[str, int]:
         """How many rows would be rejected for their user id, by reason."""
-        key, view = quoted(self._key), f"rows_{name}"
+        key, view = quoted(self._key_of(self._collection[name])), f"rows_{name}"
         odd = {NO_USER: self._count(f"SELECT count(*) FROM {view} WHERE {key} IS NULL")}  # noqa: S608
         if self._collection[name].many is None:
             odd[SECOND_ROW] = self._count(f"SELECT count({key}) - count(DISTINCT {key}) FROM {view}")  # noqa: S608
@@ -325,7 +351,8 @@ class RowReader:
 
     def unsorted(self, name: str) -> Iterator[pa.RecordBatch]:
         """The private columns of rows that have a known user, in any order."""
-        table, key = self._collection[name], quoted(self._key)
+        table = self._collection[name]
+        key = quoted(self._key_of(table))
         present = self._connection.table(f"rows_{name}").columns
         marks = [mark for attribute in table.private if (mark := attribute + UNREADABLE_SUFFIX) in present]
         columns = ", ".join(quoted(column) for column in (*table.private, *marks))

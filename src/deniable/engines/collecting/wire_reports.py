@@ -159,6 +159,13 @@ class ReportDoor:
         self._views = {name: lru_cache(maxsize=_KEPT_VIEWS)(collection.design_of(name).view) for name in names}
         assigned = names if collection.coins == ASSIGNED else []
         self._coin_checks = {name: CoinCheck(collection, name) for name in assigned}
+        self.owners = tuple(table.owner for table in collection.tables)
+        """Who reports the rows of each table; None for users."""
+
+    def token_name(self, table: int, uid: str) -> str:
+        """What a token calls an id: ids of another population have the name of its owner before them."""
+        owner = self.owners[table] if table < len(self.owners) else None
+        return uid if owner is None else f"{owner}:{uid}"
 
     def warm_up(self) -> None:
         """Check one possible report of every table, so that what is compiled on first use is compiled now."""

@@ -43,6 +43,14 @@ def stores_of(plan: Plan, stores: Mapping[str, F]) -> dict[str, F]:
     return {name: stores[name] for name in plan.question.tables}
 
 
+def rows_of_reports(plan: Plan, stores: Mapping[str, ReportFacts]) -> dict[str, int]:
+    """How many reports each table of a plan has, that of another population included."""
+    rows = {name: store.rows for name, store in stores_of(plan, stores).items()}
+    if plan.keyed is not None:
+        rows[plan.keyed.join.table] = stores[plan.keyed.join.table].rows
+    return rows
+
+
 def check_believed(name: str, stores: Mapping[str, ReportFacts], refused: Mapping[str, Counter[str]]) -> None:
     """Refuse to answer zero if there are reports but all of them were refused."""
     reasons = refused.get(name)

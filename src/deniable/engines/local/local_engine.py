@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 from deniable.arrays import Floats
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.kernel.cell_counts import cell_counts
 from deniable.engines.kernel.cell_pairs import Pairs, cell_pairs
-from deniable.engines.kernel.user_sums import Summing
+from deniable.engines.kernel.user_sums import Columns, Summing
 from deniable.engines.local.block_moments import block_moments
-from deniable.engines.reports.user_blocks import Store
+from deniable.engines.reports.user_blocks import Store, StoreWithIds, id_reports
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.kept_plans import KeptOfPlans
 from deniable.queries.planning.plan import Plan
@@ -47,6 +48,10 @@ class LocalEngine:
     def cell_pairs(self, table: str) -> Pairs:
         """How many reports of a table support two cells at once."""
         return cell_pairs(self.stores[table], self.collection.design_of(table))
+
+    def id_reports(self, table: str) -> tuple[list[Any], Columns]:
+        """All ids of a table, and their reports."""
+        return id_reports(cast("StoreWithIds", self.stores[table]))
 
     def close(self) -> None:
         """Nothing to give back: temporary copies of files are removed with the last reference to them."""

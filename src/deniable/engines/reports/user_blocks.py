@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Integers
 from deniable.cancellation import checkpoint
+from deniable.tables.schema.report_format import ANSWER_COLUMNS
 
 BLOCK_REPORTS = 2**18
 """Reports that are processed together."""
@@ -54,6 +55,24 @@ class Store(ReportFacts, Protocol):
 
     def read(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         """All reports with the named columns, block by block."""
+
+
+class StoreWithIds(Store, Protocol):
+    """A store of a collection without rounds."""
+
+    def user_ids(self) -> Iterator[NDArray[np.generic]]:
+        """The ids of all users, in their order."""
+
+
+def id_reports(store: StoreWithIds) -> tuple[list[Any], tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
+    """All ids of a table that fits into memory, and view, seed and y of their reports."""
+    ids = [each for block in store.user_ids() for each in block.tolist()]
+    blocks = [block.reports for block in store.read(ANSWER_COLUMNS)]
+    if not blocks:
+        none = np.zeros(0, dtype=np.uint32)
+        return ids, (none, none, none)
+    view, seed, y = (np.concatenate([np.asarray(block[name]) for block in blocks]) for name in ANSWER_COLUMNS)
+    return ids, (view, seed, y)
 
 
 def joined(stores: Mapping[str, Store], columns: Mapping[str, Sequence[str]]) -> Iterator[dict[str, pa.Table]]:

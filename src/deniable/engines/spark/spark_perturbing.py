@@ -234,22 +234,26 @@ class _Rows:
         self.collection = collection
         self.names = [table.name for table in collection.tables if table.name in frames]
         self._spark, self._key = spark, key
-        self._frames = {name: self._opened(frame, f"table {name!r}") for name, frame in frames.items()}
-        self._given = None if everyone is None else self._opened(everyone, "everyone")
-        kinds = {self._is_text(frame) for frame in (*self._frames.values(), self._given) if frame is not None}
-        if len(kinds) > 1:
+        self._frames = {
+            name: self._opened(frame, f"table {name!r}", collection[name].key or key) for name, frame in frames.items()
+        }
+        self._given = None if everyone is None else self._opened(everyone, "everyone", key)
+        kinds: dict[str | None, set[bool]] = {} if self._given is None else {None: {self._is_text(self._given)}}
+        for name, frame in self._frames.items():
+            kinds.setdefault(collection[name].owner, set()).add(self._is_text(frame))
+        if any(len(mine) > 1 for mine in kinds.values()):
             raise InvalidData("user ids are integers in one table and texts in another", "Use one type for all.")
         self.counted = spark.sparkContext.accumulator({name: Counter() for name in self.names}, _Counts())
         for name in self.names:
             self._check(name)
 
-    def _opened(self, frame: Any, where: str) -> Any:
+    def _opened(self, frame: Any, where: str, key: str) -> Any:
         frame = self._spark.table(frame) if isinstance(frame, str) else frame
         if not hasattr(frame, "mapInArrow"):
             raise InvalidData(f"{where} is not a Spark DataFrame", "Pass one, or a name in its catalog.")
-        if self._key not in frame.columns:
-            raise InvalidData(f"{where} has no column {self._key!r}", "Name the column of user ids with key=.")
-        return frame.withColumnRenamed(self._key, "uid") if self._key != "uid" else frame
+        if key not in frame.columns:
+            raise InvalidData(f"{where} has no column {key!r}", "Name the column of user ids with key=.")
+        return frame.withColumnRenamed(key, "uid") if key != "uid" else frame
 
     def _is_text(self, frame: Any) -> bool:
         from pyspark.sql import types as T  # noqa: N812
@@ -302,7 +306,8 @@ class _Rows:
         if self._given is None:
             if public:
                 raise public_of_rows(public[0], self._key)
-            single = [self._frames[name] for name in self.names if self.collection[name].many is None]
+            users = [self.collection[name] for name in self.names if self.collection[name].owner is None]
+            single = [self._frames[table.name] for table in users if table.many is None]
             if not single:
                 raise everyone_missing()
             listed = [frame.select("uid") for frame in single]

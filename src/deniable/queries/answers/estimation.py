@@ -60,6 +60,8 @@ class Moments:
     """As `crosses`, of contributions of the same user in the same round, where rounds are independent."""
     rows: Floats | None = None
     """How many users in a round there are, for every row."""
+    others: Floats | None = None
+    """rows × moments × moments: what the noise of another population, which is joined, adds to the covariances."""
     above_zero: Booleans | None = None
     """rows × moments: whether cells show without any assumption that a moment is above zero; None if nobody looked."""
 
@@ -103,7 +105,9 @@ def covariance(question: Question, moments: Moments, single_rows: bool, used: se
 
     Only the entries of moments in `used` are valid. They are sharper if these moments are about the same rows.
     """
-    return _whole(_covariance(question, moments, single_rows, used or set(range(len(question.moments)))), moments)
+    among_users = _covariance(question, moments, single_rows, used or set(range(len(question.moments))))
+    whole = _whole(among_users, moments)
+    return whole if moments.others is None else whole + moments.others
 
 
 def _whole(covariances: Floats, moments: Moments) -> Floats:

@@ -20,12 +20,14 @@ from deniable.queries.forecasts.assumed_rows import (
     assumed_rows,
 )
 from deniable.queries.forecasts.expected_evidence import with_matching
+from deniable.queries.forecasts.expected_keys import expected_functions
 from deniable.queries.forecasts.influence import Influence
 from deniable.queries.forecasts.predicted_range import WORTH_SAYING, not_known, range_note, ranged, shown_range
 from deniable.queries.forecasts.prediction import CAUSES, Prediction, predict
 from deniable.queries.parsing.dimensions import Dimension
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.plan import Plan, make_plan
+from deniable.queries.weights.axis_weights import Rule
 from deniable.queries.weights.table_plan import DIRECT
 from deniable.tables.schema.rounds import stands_for
 from deniable.tables.specification.specification import Specification
@@ -68,8 +70,10 @@ class Forecast:
     @property
     def _title(self) -> str:
         collection = self.plan.collection
-        users = counted(self.users, "user")
-        return f"{users}, ε = {collection.epsilon:g}, design {collection.design}, {self.plan.rule} weights"
+        users, keyed = counted(self.users, "user"), self.plan.keyed
+        owner = None if keyed is None else collection[keyed.join.table].owner
+        others = "" if owner is None else f" (of {owner}: {collection.epsilon_of(owner):g})"
+        return f"{users}, ε = {collection.epsilon:g}{others}, design {collection.design}, {self.plan.rule} weights"
 
     @property
     def _assumed(self) -> bool:
@@ -165,7 +169,10 @@ def planned(
     asked = collection.asked
     question = parse(text, asked, dimensions, centred=sums == DIRECT)
     reporting = users * assumed.middle.reporting(asked[name] for name in question.tables)
-    return make_plan(question, asked, weights, sums, users=reporting)
+    if question.keyed is None:
+        return make_plan(question, asked, weights, sums, users=reporting)
+    keyed = expected_functions(question, asked, Rule.of(weights))
+    return make_plan(question, asked, weights, sums, users=reporting, unbiased=True, keyed=keyed)
 
 
 def checked_users(users: Any) -> int:
@@ -317,13 +324,14 @@ class Explanation:
             return "\n".join([*apart, *map(str, self.influences), *together])
         plan, collection = self.forecast.plan, self.forecast.plan.collection
         lines = [str(plan)]
-        for table in plan.tables:
+        others = [] if plan.keyed is None else [plan.keyed.asked.plan]
+        for table in (*plan.tables, *others):
             per_user = collection.reports_per_user(table.table)
             spent = collection.epsilon_per_report(table.table)
             saying = sum(part.share for part in table.parts) / len(table.parts) * self.reports[table.table]
             lines.append(
                 f"{table.table}: {saying:,.0f} of {self.reports[table.table]:,} reports count, "
-                f"{per_user} per user with ε = {spent:.4g} each"
+                f"{per_user} per {collection[table.table].key or 'user'} with ε = {spent:.4g} each"
             )
         lines += [str(influence) for influence in self.influences]
         return "\n".join([*lines, "predicted:", *str(self.forecast).splitlines(), ASSUMPTIONS, *self.rounds])

@@ -24,6 +24,7 @@ from deniable.queries.answers.added_groups import products_of_both
 from deniable.queries.answers.model_error import model_covariance
 from deniable.queries.forecasts.assumed_rows import EVENLY, Assumption
 from deniable.queries.forecasts.even_means import EvenMeans
+from deniable.queries.forecasts.expected_others import expected_others
 from deniable.queries.forecasts.matching_rows import SHOWN_AXES, axis_shares, tilt_of
 from deniable.queries.planning.known_sums import known_moments, without_known
 from deniable.queries.planning.plan import Plan
@@ -35,6 +36,8 @@ from deniable.tables.designs.views import NUMBERED_CELLS, Design
 from deniable.tables.schema.rounds import stands_for
 
 CAUSES = ("truncation", "rounding", "view sampling", "randomiser")
+OTHERS = "other population"
+"""The cause that comes last where another population is joined: the noise of its reports."""
 WHO_ANSWERS = "who answers"
 """The cause that comes first where rounds rotate: some people stand for all."""
 VIEWS = 3
@@ -93,6 +96,12 @@ def predict(plan: Plan, people: float, assumed: Assumption = EVENLY) -> tuple[Pr
     return predictions(plan, expected_moments(plan, people, assumed))
 
 
+def causes_of(plan: Plan) -> tuple[str, ...]:
+    """The causes of errors, in the order of `ExpectedMoments.steps`."""
+    first = (WHO_ANSWERS,) if stands_for(plan.collection.rounds) > 1 else ()
+    return (*first, *CAUSES, *((OTHERS,) if plan.keyed is not None else ()))
+
+
 def expected_moments(plan: Plan, people: float, assumed: Assumption = EVENLY) -> ExpectedMoments:
     """The moments of a question's groups, or of some of them if they are many.
 
@@ -114,7 +123,11 @@ def expected_moments(plan: Plan, people: float, assumed: Assumption = EVENLY) ->
         steps = np.array([without_known(step, known) for step in steps])
     biases = model_covariance(plan, groups)
     model = np.zeros_like(steps[0]) if biases is None else (users * _relative_rows(plan, assumed)) ** 2 * biases
-    return ExpectedMoments(users * _means(plan, groups, assumed), users * steps, model)
+    steps = users * steps
+    if plan.keyed is not None:
+        others = expected_others(plan, groups, lambda other, chosen: users * expected_sums(other, chosen, assumed))
+        steps = np.concatenate((steps, others[None]))
+    return ExpectedMoments(users * expected_sums(plan, groups, assumed), steps, model)
 
 
 def predictions(plan: Plan, expected: ExpectedMoments) -> tuple[Prediction, ...]:
@@ -126,7 +139,8 @@ def predictions(plan: Plan, expected: ExpectedMoments) -> tuple[Prediction, ...]
             valued = evaluate(output.formula, sums, covariance + model)
             valued = _measures_apart(plan, output.formula, valued, covariance)
             causes = np.array([valued.variance(step) for step in expected.steps])
-            predicted.append(_prediction(output.name, output.adds_up, valued, covariance, causes, model))
+            named = dict(zip(causes_of(plan), causes, strict=True))
+            predicted.append(_prediction(output.name, output.adds_up, valued, covariance, named, model))
     return tuple(predicted)
 
 
@@ -144,19 +158,16 @@ def _measures_apart(plan: Plan, formula: Formula, valued: Valued, covariance: Fl
 
 
 def _prediction(
-    name: str, adds_up: bool, valued: Valued, covariance: Floats, steps: Floats, model: Floats
+    name: str, adds_up: bool, valued: Valued, covariance: Floats, steps: Mapping[str, Floats], model: Floats
 ) -> Prediction:
-    names = CAUSES if len(steps) == len(CAUSES) else (WHO_ANSWERS, *CAUSES)
     biases = np.sqrt(valued.variance(model))
     errors = np.where(valued.clear, np.sqrt(valued.variance(covariance)), math.nan)
     if np.isnan(errors).all():
-        return Prediction(name, math.nan, math.nan, dict.fromkeys(names, 0.0), adds_up)
+        return Prediction(name, math.nan, math.nan, dict.fromkeys(steps, 0.0), adds_up)
     order = np.argsort(errors)  # NaN last
     typical = int(order[np.count_nonzero(~np.isnan(errors)) // 2]) if errors.size > 1 else 0
-    total = float(steps[:, typical].sum())
-    causes = {
-        cause: float(step) / total if total else 0.0 for cause, step in zip(names, steps[:, typical], strict=True)
-    }
+    total = float(sum(step[typical] for step in steps.values()))
+    causes = {cause: float(step[typical]) / total if total else 0.0 for cause, step in steps.items()}
     return Prediction(
         name, float(valued.value[typical]), float(errors[typical]), causes, adds_up, float(biases[typical])
     )
@@ -183,7 +194,7 @@ def _between(pairs: TermPairs, plan: Plan, users: float, assumed: Assumption) ->
         for position, other in enumerate(plan.tables):
             left, right = pairs.columns(position)
             if position == number:
-                mine *= _view_differences(table.parts[0], _Shares.of(plan, table, assumed), left, right)
+                mine *= _view_differences(table.parts[0], EvenShares.of(plan, table, assumed), left, right)
             else:
                 described = plan.collection[other.table]
                 mine *= (assumed.rows_of(described) ** 2) * _column_means(plan, other, left, right, assumed)
@@ -191,7 +202,7 @@ def _between(pairs: TermPairs, plan: Plan, users: float, assumed: Assumption) ->
     return total
 
 
-def _means(plan: Plan, groups: Integers, assumed: Assumption) -> Floats:
+def expected_sums(plan: Plan, groups: Integers, assumed: Assumption) -> Floats:
     """groups × moments: what a user is worth on average."""
     terms = plan.term_table.taken(groups)
     values, rows = terms.coefficients, 1.0
@@ -270,14 +281,14 @@ def _table_second_moments(
         weight = (rows / tau) ** 2 if described.many is None else many * rows / tau**2
         return np.asarray((tau * weight * rounded + across)[which])
     product = np.ones(left_columns.size)
-    shares = _Shares.of(plan, table, assumed)
+    shares = EvenShares.of(plan, table, assumed)
     for part in table.parts:
-        product *= _part_second_moments(part, shares, left_columns, right_columns, noise=stage == len(CAUSES))
+        product *= part_second_moments(part, shares, left_columns, right_columns, noise=stage == len(CAUSES))
     return np.asarray((tau * product + across)[which])
 
 
 @dataclass(frozen=True, slots=True)
-class _Shares:
+class EvenShares:
     """Where reports of a table lie among cells, given how many rows users have."""
 
     design: Design
@@ -287,7 +298,8 @@ class _Shares:
     """By the number of an attribute, how many times as many rows have each value as if spread evenly."""
 
     @classmethod
-    def of(cls, plan: Plan, table: TablePlan, assumed: Assumption) -> _Shares:
+    def of(cls, plan: Plan, table: TablePlan, assumed: Assumption) -> EvenShares:
+        """Of a table of a plan."""
         described = plan.collection[table.table]
         up = None if described.many is None else assumed.weighted(described)
         tilts = {
@@ -315,7 +327,7 @@ class _Shares:
         return cells._replace(shares=shares)
 
 
-def _part_second_moments(part: PartPlan, shares: _Shares, left: Integers, right: Integers, *, noise: bool) -> Floats:
+def part_second_moments(part: PartPlan, shares: EvenShares, left: Integers, right: Integers, *, noise: bool) -> Floats:
     """E[w_i·w_j] of one report, for pairs of columns."""
     constants = part.constants
     total = constants[left] * constants[right]
@@ -327,7 +339,7 @@ def _part_second_moments(part: PartPlan, shares: _Shares, left: Integers, right:
     return total
 
 
-def _view_differences(part: PartPlan, shares: _Shares, left: Integers, right: Integers) -> Floats:
+def _view_differences(part: PartPlan, shares: EvenShares, left: Integers, right: Integers) -> Floats:
     """Σ_v π_v·x_v·x_vᵀ − x·xᵀ, x_v being what reports of view v contribute on average."""
     total, mean = np.zeros(left.size), np.zeros(part.constants.size)
     for view in part.views:

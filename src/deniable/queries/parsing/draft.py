@@ -77,9 +77,10 @@ class Draft:
 
     def question(self) -> Question:
         """The question, after all passes."""
+        keyed = self.scope.keyed
         return Question(
             text=self.text,
-            tables=self.scope.tables,
+            tables=tuple(name for name in self.scope.tables if keyed is None or name != keyed.table),
             moments=self.moments,
             outputs=self.outputs,
             groups=tuple(self.groups.values()),
@@ -92,6 +93,7 @@ class Draft:
             offset=self.offset,
             possible=tuple(conjunction.private for conjunction in self.rows),
             notes=self.notes,
+            keyed=keyed,
         )
 
     def __str__(self) -> str:

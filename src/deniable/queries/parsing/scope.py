@@ -11,8 +11,9 @@ from sqlglot import exp
 from deniable.errors import QueryRefused
 from deniable.queries.parsing.dimensions import Aligned, Dimension
 from deniable.queries.parsing.grammar import position_of
+from deniable.queries.parsing.key_joins import joined_through_key
 from deniable.queries.question.conditions import AttributeKey
-from deniable.queries.question.question import Lookup
+from deniable.queries.question.question import KeyJoin, Lookup
 from deniable.tables.schema.attributes import PUBLIC_PREFIX, Private
 from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.schema.rounds import ROUND_COLUMN
@@ -76,6 +77,8 @@ class Scope:
     joined: Mapping[str, JoinedDimension] = field(default_factory=dict)
     """What the query calls a dimension → the dimension."""
     lookups: tuple[Lookup, ...] = ()
+    keyed: KeyJoin | None = None
+    """The table of another population in FROM."""
 
     def refusal(self, node: Node, problem: str, repair: str) -> QueryRefused:
         """The error for a part of the query that is not let through."""
@@ -111,7 +114,11 @@ class Scope:
             return candidates[0][1]  # tables are joined within a round, so all of them mean the same
         if len(candidates) > 1:
             raise self.refusal(node, f"attribute {name!r} is in several tables", f"Write {candidates[0][0]}.{name}.")
-        return candidates[0][1]
+        meant = candidates[0][1]
+        if self.keyed is not None and isinstance(meant, PublicColumn) and meant.table == self.keyed.table:
+            problem = f"public attribute {name!r} is of a table that is joined through a private attribute"
+            raise self.refusal(node, problem, "Pass it to connect as one of dimensions=, and join that too.")
+        return meant
 
     def has(self, node: Node) -> bool:
         """Whether a column's name is that of an attribute."""
@@ -138,7 +145,17 @@ class Scope:
             key = joined.attribute.name if isinstance(joined.attribute, PublicColumn) else joined.attribute.attribute[1]
             if prefix or not joined.merged or column.casefold() != key.casefold():
                 candidates.append((alias, _of_dimension(alias, joined, column)))
+        if self.keyed is not None and not candidates:
+            candidates += self._ids_of_others(prefix, name)
         return candidates
+
+    def _ids_of_others(self, prefix: str, name: str) -> list[tuple[str, ColumnMeaning]]:
+        """The ids of the other population's table, which are those in the attribute that it is joined on."""
+        assert self.keyed is not None  # noqa: S101 - the caller has looked
+        alias = next(alias for alias, table in self.aliases.items() if table == self.keyed.table)
+        if prefix not in ("", alias) or name.casefold() != str(self.collection[self.keyed.table].key).casefold():
+            return []
+        return [(alias, column) for column in self._attributes(*self.keyed.attribute)]
 
     def _attributes(self, table: str, name: str) -> list[ColumnMeaning]:
         for attribute, described in self.collection[table].attributes.items():
@@ -166,7 +183,10 @@ class Scope:
                 scope = scope._with_dimension(join, dimension)
             else:
                 scope = scope._with_table(join.this)
-                scope._check_join(join)
+                keyed = joined_through_key(scope, join)
+                if keyed is None:
+                    scope._check_join(join)
+                scope = replace(scope, keyed=keyed or scope.keyed)
         return scope
 
     def _natural(self, join: Node) -> Node:
@@ -236,7 +256,9 @@ class Scope:
 
     @property
     def _keys(self) -> set[str]:
-        return {USER_COLUMN, self.key.casefold()}
+        owned = [key.casefold() for name in self.tables if (key := self.collection[name].key) is not None]
+        alone = bool(owned) and len(owned) == len(self.tables)  # a question about another population
+        return {USER_COLUMN, *(owned if alone else [self.key.casefold()])}
 
     def _with_dimension(self, join: Node, name: str) -> Scope:
         alias = self._new_alias(join.this, name)

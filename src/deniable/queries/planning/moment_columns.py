@@ -16,6 +16,7 @@ import numpy as np
 from deniable.arrays import Floats
 from deniable.errors import QueryRefused
 from deniable.limits import MOST_CROSSES
+from deniable.queries.planning.key_functions import KeyFunctions, identity, with_groups
 from deniable.queries.planning.planned_terms import NO_FACTOR, PlannedTerm, TermTable
 from deniable.queries.question.public_trees import PublicFactor
 from deniable.queries.question.question import MOST_GROUPS, PrivateGroups, Question, Term
@@ -37,15 +38,21 @@ class MomentColumns:
     terms: TermTable
 
 
-def moment_columns(question: Question, collection: Specification) -> MomentColumns:
-    """Which columns each table has to answer for a question, and how they are multiplied and added."""
+def moment_columns(question: Question, collection: Specification, keyed: KeyFunctions | None = None) -> MomentColumns:
+    """Which columns each table has to answer for a question, and how they are multiplied and added.
+
+    A question that joins another population needs `keyed`, what that one's reports contribute.
+    """
+    if (question.keyed is None) != (keyed is None):
+        problem = "a table of another population takes part, and this is not possible here"
+        raise QueryRefused(problem, "Ask for COUNT, SUM and AVG by db.sql, or about users alone.")
     private = [group for group in question.groups if isinstance(group, PrivateGroups)]
     count = math.prod(len(group.values) for group in private)
     if count > MOST_GROUPS:
         raise QueryRefused(f"there are {count:,} groups, over {MOST_GROUPS:,}", "Group by fewer attributes, or bins.")
     check_crosses(question, count)
     combinations = possible_groups(question, private)
-    book = _Book(question, collection)
+    book = _Book(question, collection, keyed)
     owners: list[int] = []
     terms: list[PlannedTerm] = []
     for number, combination in enumerate(combinations):
@@ -120,12 +127,12 @@ def _indicators(
 class _Book:
     """The distinct columns and public factors that the terms of a plan need."""
 
-    def __init__(self, question: Question, collection: Specification) -> None:
-        self._question, self._collection = question, collection
+    def __init__(self, question: Question, collection: Specification, keyed: KeyFunctions | None = None) -> None:
+        self._question, self._collection, self._keyed = question, collection, keyed
         self.columns: dict[str, list[Column]] = {name: [] for name in question.tables}
         self.public: list[tuple[str, PublicFactor]] = []
         self._known: dict[tuple[object, ...], int] = {}
-        self._families: dict[tuple[int, int], int] = {}
+        self._families: dict[tuple[int, ...], int] = {}
         alone = question.tables[0] if len(question.tables) == 1 else None
         # A table alone may add its terms before the reports are looked at; parts of a design have to be multiplied.
         self._adds = alone is not None and len(collection.design_of(alone).parts) == 1
@@ -136,7 +143,7 @@ class _Book:
         """The terms of a moment within a private group."""
         by_factors: dict[tuple[int, ...], list[tuple[float, dict[str, Product]]]] = {}
         for number, term in enumerate(terms):
-            products = self._products(self._families.setdefault((moment, number), len(self._families)), term, groups)
+            products = self._products((moment, number), term, groups)
             if products is None:
                 continue
             public = tuple(self._public(table, factor) for table, factor in sorted(term.public.items()))
@@ -153,25 +160,31 @@ class _Book:
                 planned.append(PlannedTerm(coefficient, columns, public))
         return planned
 
-    def _products(self, family: int, term: Term, groups: Mapping[tuple[str, str], Floats]) -> dict[str, Product] | None:
+    def _products(
+        self, family: tuple[int, ...], term: Term, groups: Mapping[tuple[str, str], Floats]
+    ) -> dict[str, Product] | None:
         """For each table its part of a term within a group; None if no value satisfies it, or all that do are zero."""
-        conditions = dict(term.conditions)
-        for attribute, inside in groups.items():
-            conditions[attribute] = conditions.get(attribute, 1.0) * inside
-        if not all((mask * term.measures.get(attribute, 1.0)).any() for attribute, mask in conditions.items()):
+        conditions, measures = with_groups(term.conditions, groups), dict(term.measures)
+        if self._keyed is not None:
+            function, attribute = self._keyed.number(conditions, measures), self._keyed.join.attribute
+            measures[attribute] = measures.get(attribute, 1.0) * self._keyed.values[function]
+            conditions.setdefault(attribute, np.ones(measures[attribute].size))
+            family = (*family, function)
+        if not all((mask * measures.get(attribute, 1.0)).any() for attribute, mask in conditions.items()):
             return None
+        number = self._families.setdefault(family, len(self._families))
         return {
             name: Product(
                 1.0,
                 {attribute: mask for (table, attribute), mask in sorted(conditions.items()) if table == name},
-                {attribute: values for (table, attribute), values in sorted(term.measures.items()) if table == name},
-                family,
+                {attribute: values for (table, attribute), values in sorted(measures.items()) if table == name},
+                number,
             )
             for name in self._question.tables
         }
 
     def _column(self, name: str, column: Column) -> int:
-        key = (name, *(part for product in column for part in _identity(product)))
+        key = (name, *(part for product in column for part in identity(product)))
         if key not in self._known:
             self._known[key] = len(self.columns[name])
             self.columns[name].append(column)
@@ -183,12 +196,3 @@ class _Book:
         if (table, factor) not in self.public:
             self.public.append((table, factor))
         return self.public.index((table, factor))
-
-
-def _identity(product: Product) -> tuple[object, ...]:
-    return (
-        product.coefficient,
-        *((name, values.tobytes()) for name, values in product.conditions.items()),
-        "·",
-        *((name, values.tobytes()) for name, values in product.measures.items()),
-    )

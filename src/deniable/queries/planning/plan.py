@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
 from deniable.queries.grids.grid_weights import Bias, plan_grids
+from deniable.queries.planning.key_functions import KeyFunctions
 from deniable.queries.planning.moment_columns import moment_columns
 from deniable.queries.planning.planned_terms import PlannedTerm, TermTable
 from deniable.queries.question.public_trees import PublicFactor
@@ -62,6 +63,8 @@ class Plan:
     """For how many users weights on a grid were chosen."""
     exact_first: bool = True
     """Whether columns that cells reproduce come without an assumption."""
+    keyed: KeyFunctions | None = None
+    """What another population's reports contribute, where one is joined."""
 
     def terms(self, group: int = 0, moment: int = 0) -> Iterator[PlannedTerm]:
         """The terms that a moment of a private group is the sum of.
@@ -86,7 +89,10 @@ class Plan:
             lines += [f"where {table}: {test}" for test, _ in tests]
         for table, factor in self.public:
             lines.append(f"times {table}: {factor}")
-        return "\n".join([*lines, *(str(table) for table in self.tables)])
+        others = (
+            [] if self.keyed is None else [f"through {'.'.join(self.keyed.join.attribute)}: {self.keyed.asked.plan}"]
+        )
+        return "\n".join([*lines, *(str(table) for table in self.tables), *others])
 
     def _repr_html_(self) -> str:
         """A row per table for notebooks, and below it the sums that an answer is made of."""
@@ -109,11 +115,13 @@ def make_plan(
     users: float = ASSUMED_USERS,
     unbiased: bool = False,
     exact_first: bool = True,
+    keyed: KeyFunctions | None = None,
 ) -> Plan:
     """The plan for a question; `weights` is greedy, rdc(k), rdc_each(k) or optimal, `sums` direct or designed.
 
     On a grid the number of users decides the trade-off between bias and variance; `unbiased` allows no bias. What cells
     reproduce is answered without any, unless `exact_first` is off and all columns are to come from the same model.
+    `keyed` is what another population's reports contribute, where the question joins one.
     """
     rule = Rule.of(weights)
     measured: tuple[int, ...] = ()
@@ -123,7 +131,7 @@ def make_plan(
         question, measured = _with_measures(question)
     if sums not in SUMS:
         raise InvalidParameter("sums", "are unknown", f"Use one of {', '.join(SUMS)}.")
-    laid = moment_columns(question, collection)
+    laid = moment_columns(question, collection, keyed)
     biases: tuple[Bias, ...] = ()
     if collection.grids is None:
         tables = tuple(
@@ -149,6 +157,7 @@ def make_plan(
         biases=biases,
         users=users,
         exact_first=exact_first,
+        keyed=keyed,
     )
 
 

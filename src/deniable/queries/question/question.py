@@ -131,6 +131,14 @@ class Lookup:
     alias: str
 
 
+@dataclass(frozen=True, slots=True)
+class KeyJoin:
+    """A table of another population, joined through a private attribute of users that holds its ids."""
+
+    table: str
+    attribute: AttributeKey
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
     """What a query asks, after every part of it has been recognised."""
@@ -152,6 +160,8 @@ class Question:
     """For each conjunction of WHERE the positions that it allows; a group that none of them meets is left out."""
     notes: tuple[str, ...] = ()
     """What a reader of the answer should know about the question."""
+    keyed: KeyJoin | None = None
+    """A table of another population that takes part, besides `tables`."""
 
     @property
     def counts(self) -> frozenset[int]:

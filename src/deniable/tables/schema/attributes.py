@@ -31,6 +31,8 @@ LARGEST_TAU = 2**15
 RESERVED = frozenset({USER_COLUMN})
 """What no attribute can be called: the column of user ids joins the tables."""
 PUBLIC_PREFIX = "public:"
+OWNERSHIP = ("owner", "key")
+"""Fields of a table that are texts; an attribute of such a name is none."""
 ARGUMENTS = frozenset(
     {"key", "out", "everyone", "source", "simulation", "engine", "spill", "ledger", "round", "memory", "max_rejected"}
 )
@@ -157,17 +159,28 @@ class Table:
 
     For a table with `many`, every user sends exactly `tau` reports, whether she has no rows, one or hundreds.
 
+    A table may be about something other than users: with the texts `owner` and `key` its rows are reported by others,
+    one row for each id in the column `key`, under an ε of their own (`owners` of the collection). Tables of users may
+    have a private attribute with such ids, and are joined through it.
+
     >>> Table("orders", many=10, amount=Ordinal(0, 500)).private
     ('amount',)
+    >>> Table("products", owner="shop", key="pid", price=Ordinal(0, 99)).key
+    'pid'
     """
 
     name: str
     attributes: Mapping[str, Attribute]
     many: int | None
     tau: int
+    owner: str | None
+    """Who reports the rows; None for the users themselves."""
+    key: str | None
+    """The column of ids, where rows are not about users."""
 
-    def __init__(self, name: str, /, many: int | None = None, tau: int = 1, **attributes: Attribute) -> None:
+    def __init__(self, name: str, /, many: int | None = None, tau: int = 1, **columns: Attribute | str) -> None:
         check_name("table", name)
+        owner, key, attributes = _ownership(columns)
         if name in ARGUMENTS:
             raise InvalidParameter(f"table {name!r}", "is named like an argument of perturb", "Rename it.")
         where = f"table {name!r}"
@@ -198,6 +211,9 @@ class Table:
         object.__setattr__(self, "attributes", dict(attributes))
         object.__setattr__(self, "many", many)
         object.__setattr__(self, "tau", tau)
+        _check_ownership(where, owner, key, many, attributes)
+        object.__setattr__(self, "owner", owner)
+        object.__setattr__(self, "key", key)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Table) and _same(self, other)
@@ -238,18 +254,49 @@ class Table:
         """Attributes and their public domains, for notebooks."""
         rows = ((name, *_domain_shown(meaning)) for name, meaning in self.attributes.items())
         users = (
-            "one row per user" if self.many is None else f"up to {counted(self.many, 'row')} per user, tau = {self.tau}"
+            f"one row per {self.key}, reported by {self.owner}"
+            if self.key is not None
+            else "one row per user"
+            if self.many is None
+            else f"up to {counted(self.many, 'row')} per user, tau = {self.tau}"
         )
         return html_table(("attribute", "kind", "domain"), rows, title=f"{self.name}: {users}")
 
     def to_dict(self) -> dict[str, Any]:
         """The canonical form; attributes keep their order, because reports number cells by it."""
+        owned = {} if self.owner is None else {"owner": self.owner, "key": self.key}
         return {
             "name": self.name,
+            **owned,
             "many": self.many,
             "tau": self.tau,
             "attributes": [{"name": name, **meaning.to_dict()} for name, meaning in self.attributes.items()],
         }
+
+
+def _ownership(columns: Mapping[str, Any]) -> tuple[str | None, str | None, dict[str, Any]]:
+    """Owner and key of a table, if they are given as texts, and its attributes, which may have these names too."""
+    named = {name: columns[name] for name in OWNERSHIP if isinstance(columns.get(name), str)}
+    attributes = {name: meaning for name, meaning in columns.items() if name not in named}
+    return named.get("owner"), named.get("key"), attributes
+
+
+def _check_ownership(
+    where: str, owner: str | None, key: str | None, many: int | None, attributes: Mapping[str, Any]
+) -> None:
+    """Refuse half of an ownership, and a table of others with more than one row for each id."""
+    if owner is None and key is None:
+        return
+    if owner is None or key is None:
+        raise InvalidParameter(where, "has an owner or a key, and not both", "Name both, or leave them out.")
+    check_name(f"{where}: owner", owner)
+    check_name(f"{where}: key", key)
+    if many is not None:
+        problem = "is for tables of users: of others, each id has one row and one report"
+        raise InvalidParameter(f"{where}: many", problem, "Leave it out, or leave out owner and key.")
+    if key.casefold() in {name.casefold() for name in attributes}:
+        problem = "is the column of ids, which are sent in clear, and an attribute too"
+        raise InvalidParameter(f"{where}: key", problem, "Leave the attribute out.")
 
 
 def without_rules(domain: Private) -> Private:

@@ -12,7 +12,7 @@ from typing import Any
 
 from deniable.errors import InvalidParameter
 from deniable.limits import MOST_ATTRIBUTES, MOST_TABLES
-from deniable.tables.schema.attributes import Attribute, Categorical, Ordinal, Public, Table
+from deniable.tables.schema.attributes import OWNERSHIP, Attribute, Categorical, Ordinal, Public, Table
 from deniable.tables.schema.dates import Dates
 from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.schema.rounds import Rounds
@@ -73,11 +73,13 @@ def read_specification(entries: Any) -> tuple[tuple[Table, ...], dict[str, Any]]
     listed = tables if isinstance(tables, list) else list(_named(tables, "table"))
     if rest.get("epsilon") == "inf":
         rest["epsilon"] = math.inf
-    allowed = {"epsilon", "design", "fanout", "oracle", "shares", "grids", "name", "coins", "rounds"}
+    allowed = {"epsilon", "design", "fanout", "oracle", "shares", "grids", "name", "coins", "rounds", "owners"}
     if unknown := sorted(set(rest) - allowed):
         raise InvalidParameter(
             shortened(unknown[0]), "is not a field of a collection", f"Use {', '.join(sorted(allowed))}."
         )
+    if isinstance(rest.get("owners"), Mapping):
+        rest["owners"] = {name: math.inf if epsilon == "inf" else epsilon for name, epsilon in rest["owners"].items()}
     if rest.get("rounds") is not None:
         rest["rounds"] = Rounds.from_dict(rest["rounds"])
     if "epsilon" not in rest:
@@ -105,10 +107,11 @@ def _table(entry: Any) -> Table:
         raise InvalidParameter(where, f"has more than {MOST_ATTRIBUTES:,} attributes", "Divide it into tables.")
     if isinstance(attributes, Mapping):
         attributes = list(_named(attributes, f"{where}: attribute"))
-    if unknown := sorted(set(rest) - {"many", "tau"}):
-        raise InvalidParameter(
-            f"{where}: {shortened(unknown[0])}", "is not a field of a table", "Use many, tau and attributes."
-        )
+    if unknown := sorted(set(rest) - {"many", "tau", *OWNERSHIP}):
+        repair = "Use many, tau, owner, key and attributes."
+        raise InvalidParameter(f"{where}: {shortened(unknown[0])}", "is not a field of a table", repair)
+    if any(not isinstance(rest[field], str) for field in OWNERSHIP if rest.get(field) is not None):
+        raise InvalidParameter(where, "has an owner or a key that is not a text", "Write names.")
     made: dict[str, Any] = {}
     for listed_entry in attributes:
         fields = as_mapping(f"{where}: attribute", listed_entry)
@@ -117,7 +120,7 @@ def _table(entry: Any) -> Table:
             raise InvalidParameter(f"{where}: attribute", "has no name", "Give it one, a text.")
         if attribute in made:
             raise InvalidParameter(f"{where}: attribute {shown(attribute)}", "is named twice", "Rename one of the two.")
-        if attribute in ("many", "tau"):
+        if attribute in ("many", "tau") or rest.get(attribute) is not None:
             raise InvalidParameter(f"{where}: attribute {shown(attribute)}", "is a field of tables", "Rename it.")
         made[attribute] = _attribute(f"{where}: attribute {shown(attribute)}", fields)
     return Table(name, **{key: value for key, value in rest.items() if value is not None}, **made)

@@ -75,7 +75,8 @@ def charge_of(account: Account, specification: Specification, name: str, what: s
     if known:
         before = Fraction(specification.spent_on(name, known).epsilon)
     left = replace(spent, epsilon=spent.epsilon - before)
-    return Charge(f"{what}, table {name!r}", left, "", specification.sha256, group, specification.spends)
+    whole = specification.spends_of(specification[name].owner)
+    return Charge(f"{what}, table {name!r}", left, "", specification.sha256, group, whole)
 
 
 def charge_run(

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deniable.checks import check_integer, check_number
 from deniable.errors import InvalidParameter
+from deniable.exact import check_epsilon
 from deniable.limits import MOST_TABLES
 from deniable.mechanisms.oracles import ORACLE_CHOICES
 from deniable.tables.designs import DESIGNS, GRID, PRODUCTS
 from deniable.tables.schema.attributes import Table
 from deniable.tables.schema.grid_views import GridView, checked_grids
 from deniable.tables.schema.names import repeated
-from deniable.tables.schema.report_format import COIN_MODES, VIEW_NUMBERS
+from deniable.tables.schema.report_format import COIN_MODES, SLOT_NUMBERS, VIEW_NUMBERS
 from deniable.tables.schema.rounds import ROUND_COLUMN, Rounds
 from deniable.wording import listed
+
+if TYPE_CHECKING:
+    from deniable.tables.specification.specification import Specification
 
 LARGEST_DESIGN_FANOUT = 2**16
 LARGEST_SHARE = 1e300
@@ -85,6 +89,19 @@ def check_attributes(table: Table, design: str) -> None:
     """Refuse more attributes than the design can combine, before their views are counted: each has two levels."""
     if design in PRODUCTS and len(table.private) >= VIEW_NUMBERS.bit_length():
         raise too_many_views(table.name, design)
+
+
+def check_reports(specification: Specification, name: str, views: int) -> None:
+    """Refuse a table whose views or reports cannot be numbered, or whose ε per report is too small."""
+    if views > VIEW_NUMBERS:
+        raise too_many_views(name, specification.design)
+    if specification.reports_per_user(name) > SLOT_NUMBERS:
+        raise InvalidParameter(f"table {name!r}: tau", f"gives over {SLOT_NUMBERS:,} reports per user", "Lower tau.")
+    try:
+        check_epsilon(specification.epsilon_per_report(name))
+    except InvalidParameter:
+        where = f"epsilon per report of table {name!r}"
+        raise InvalidParameter(where, "is too small", "Raise epsilon or its share, or lower tau.") from None
 
 
 def too_many_views(name: str, design: str) -> InvalidParameter:

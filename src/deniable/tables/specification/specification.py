@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 from deniable.accounting import Neighbours, Spending, Unit, in_sequence, share_below
 from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
-from deniable.notebook import html_table
 from deniable.tables.designs import DESIGNS, Parts
 from deniable.tables.designs.grid import grid
 from deniable.tables.designs.views import Design
 from deniable.tables.schema.attributes import Public, Table, check_name
 from deniable.tables.schema.grid_views import GridView, listed_grids
-from deniable.tables.schema.report_format import DRAWN, FIELD_BYTES, SLOT_NUMBERS, VIEW_NUMBERS
+from deniable.tables.schema.report_format import DRAWN, FIELD_BYTES
 from deniable.tables.schema.rounds import MEMOISED, ROUND_COLUMN, Rounds
 from deniable.tables.schema.specification_entries import (
     SPECIFICATION_FORMAT,
@@ -28,16 +27,18 @@ from deniable.tables.schema.specification_entries import (
     without_run,
 )
 from deniable.tables.specification.lifetime_promises import check_changes, memoised_promises
+from deniable.tables.specification.populations import checked_owners, members_of
 from deniable.tables.specification.setting_checks import (
     check_attributes,
+    check_reports,
     check_settings,
     checked_names,
     checked_rounds,
     checked_shares,
     chosen_grids,
-    too_many_views,
 )
 from deniable.tables.specification.specification_files import read_file, write_file
+from deniable.tables.specification.specification_page import specification_page
 from deniable.wording import listed, shown
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class Specification:
     """Who decides views and hash seeds: "drawn" by devices, or "assigned" by a public function of the user id."""
     rounds: Rounds | None
     """How often people are asked; None if once."""
+    owners: Mapping[str, float] | None
+    """The ε of each population other than the users, by the owner of its tables; None without any."""
     sha256: str
     """The identity of the specification: reports made under another one are refused."""
     _by_name: Mapping[str, Table]
@@ -87,6 +90,7 @@ class Specification:
         name: str | None = None,
         coins: str = DRAWN,
         rounds: Rounds | None = None,
+        owners: Mapping[str, float] | None = None,
     ) -> None:
         check_epsilon(epsilon)
         names = checked_names(tables)
@@ -104,6 +108,7 @@ class Specification:
             name=name,
             coins=coins,
             rounds=checked_rounds(rounds, name, tables),
+            owners=checked_owners(owners, tables, rounds),
             _by_name=dict(zip(names, tables, strict=True)),
         )
         for table in tables:
@@ -111,7 +116,7 @@ class Specification:
         parts = {table.name: self._parts(table.name) for table in tables}
         self._set(_reports={table.name: table.tau * len(parts[table.name]) for table in tables})
         for table in tables:
-            self._check_reports(table.name, parts[table.name])
+            check_reports(self, table.name, Design(parts[table.name], 1.0).views)
         self._set(sha256=hashlib.sha256(self.to_json().encode()).hexdigest())
         check_changes(self)
 
@@ -120,20 +125,6 @@ class Specification:
         for field, value in fields.items():
             object.__setattr__(self, field, value)
 
-    def _check_reports(self, name: str, parts: Parts) -> None:
-        """Refuse a table whose views or reports cannot be numbered, or whose ε per report is too small."""
-        if Design(parts, 1.0).views > VIEW_NUMBERS:
-            raise too_many_views(name, self.design)
-        if self.reports_per_user(name) > SLOT_NUMBERS:
-            raise InvalidParameter(
-                f"table {name!r}: tau", f"gives over {SLOT_NUMBERS:,} reports per user", "Lower tau."
-            )
-        try:
-            check_epsilon(self.epsilon_per_report(name))
-        except InvalidParameter:
-            where = f"epsilon per report of table {name!r}"
-            raise InvalidParameter(where, "is too small", "Raise epsilon or its share, or lower tau.") from None
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Specification) and self.sha256 == other.sha256
 
@@ -141,7 +132,7 @@ class Specification:
         return hash(self.sha256)
 
     def __repr__(self) -> str:
-        tables = ", ".join(f"{table.name} ({self.reports_per_user(table.name)} per user)" for table in self.tables)
+        tables = ", ".join(f"{t.name} ({self.reports_per_user(t.name)} per {t.key or 'user'})" for t in self.tables)
         coins = f", coins={self.coins!r}" if self.coins != DRAWN else ""
         rounds = f", {self.rounds.count} {self.rounds.mode} rounds" if self.rounds is not None else ""
         settings = f"epsilon={self.epsilon:g}, design={self.design!r}{coins}{rounds}, {self.sha256[:8]}"
@@ -149,23 +140,7 @@ class Specification:
 
     def _repr_html_(self) -> str:
         """What each user sends, for notebooks."""
-        rows = (
-            (
-                table.name,
-                "1" if table.many is None else f"0 to {table.many}",
-                ", ".join(table.private),
-                ", ".join(table.public),
-                self.reports_per_user(table.name),
-                f"{self.epsilon_per_report(table.name):.4g}",
-            )
-            for table in self.tables
-        )
-        return html_table(
-            ("table", "rows per user", "private", "public", "reports per user", "ε per report"),
-            rows,
-            title=f"Collection, ε = {self.epsilon:g} per user, design {self.design}",
-            notes=[f"specification {self.sha256[:16]}…"],
-        )
+        return specification_page(self)
 
     def __getitem__(self, name: str) -> Table:
         if name in self._by_name:
@@ -189,6 +164,7 @@ class Specification:
             "name": self.name,
             "coins": self.coins,
             "rounds": self.rounds,
+            "owners": self.owners,
         }
 
     def with_settings(self, **changes: Any) -> Self:
@@ -253,7 +229,15 @@ class Specification:
         >>> dn.Collection(orders, epsilon=2.0).epsilon_per_report("orders")
         1.0
         """
-        return share_below(self.epsilon, self._share(name))
+        return share_below(self.epsilon_of(self[name].owner), self._share(name))
+
+    def epsilon_of(self, owner: str | None = None) -> float:
+        """The ε of a population, by the owner of its tables: for all reports about one id. None means the users.
+
+        >>> shop.epsilon_of()
+        2.0
+        """
+        return self.epsilon if owner is None or self.owners is None else self.owners[owner]
 
     def permanent_per_report(self, name: str) -> float:
         """The ε∞ of one report of a table in memoised rounds: its share, as of ε.
@@ -270,22 +254,31 @@ class Specification:
     def _share(self, name: str) -> Fraction:
         """The share of ε that one report of a table spends in one round."""
         answers = 1 if self.rounds is None else self.rounds.answers
+        members = members_of(self.tables, self[name].owner)
         if self.shares is None:
-            return Fraction(1, sum(self._reports.values()) * answers)
-        total = sum(Fraction(share) for share in self.shares.values())
+            return Fraction(1, sum(self._reports[member] for member in members) * answers)
+        total = sum(Fraction(self.shares[member]) for member in members)
         return Fraction(self.shares[name]) / total / (self.reports_per_user(name) * answers)
 
     @property
     def spends(self) -> Spending:
-        """What all reports of a user in all tables and rounds cost together, for any two users.
+        """What all reports of a user in all tables of users and in all rounds cost together, for any two users.
 
         Without rounds and with rotating ones this is at most ε; see `Rounds` for others.
 
         >>> shop.spends.epsilon
         Fraction(2, 1)
         """
+        return self.spends_of()
+
+    def spends_of(self, owner: str | None = None) -> Spending:
+        """The same of another population, by the owner of its tables: what all reports about one id cost together.
+
+        >>> shop.spends_of() == shop.spends
+        True
+        """
         answered = 1 if self.rounds is None else self.rounds.answered
-        return in_sequence(self.spent_on(table.name, answered) for table in self.tables)
+        return in_sequence(self.spent_on(member, answered) for member in members_of(self.tables, owner))
 
     def spent_on(self, name: str, answered: int = 1) -> Spending:
         """What all reports of a user for one table cost, over so many rounds that she answers.
@@ -317,6 +310,7 @@ class Specification:
         """
         grids = {} if self.grids is None else {"grids": listed_grids(self.grids)}
         rounds = {} if self.rounds is None else {"rounds": self.rounds.to_dict()}
+        owners = {name: "inf" if math.isinf(epsilon) else epsilon for name, epsilon in (self.owners or {}).items()}
         return {
             "deniable": SPECIFICATION_FORMAT,
             "name": self.name,
@@ -329,6 +323,7 @@ class Specification:
             "tables": [table.to_dict() for table in self.tables],
             **grids,
             **rounds,
+            **({"owners": owners} if owners else {}),
         }
 
     def to_json(self) -> str:

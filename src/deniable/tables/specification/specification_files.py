@@ -12,6 +12,7 @@ from deniable.disk_faults import writing
 from deniable.errors import InvalidParameter
 from deniable.limits import LARGEST_JSON, LARGEST_TOML, LONGEST_KEY
 from deniable.strict_json import BadJson, read_json
+from deniable.tables.schema.attributes import OWNERSHIP
 from deniable.tables.schema.scalars import named_span
 from deniable.tables.schema.specification_entries import canonical_json
 
@@ -79,10 +80,13 @@ def to_toml(entries: Mapping[str, Any]) -> str:
     lines = [f"{name} = {_toml(entries[name])}" for name in SCALARS if entries[name] is not None]
     if entries["shares"]:
         lines += ["", "[shares]", *(f"{name} = {_toml(share)}" for name, share in entries["shares"].items())]
+    if entries.get("owners"):
+        lines += ["", "[owners]", *(f"{name} = {_toml(epsilon)}" for name, epsilon in entries["owners"].items())]
     if entries.get("rounds"):
         lines += ["", "[rounds]", *(f"{name} = {_toml(setting)}" for name, setting in entries["rounds"].items())]
     for table in entries["tables"]:
         lines += ["", f"[tables.{table['name']}]"]
+        lines += [f"{field} = {_toml(table[field])}" for field in OWNERSHIP if field in table]
         if table["many"] is not None:
             lines += [f"many = {table['many']}", f"tau = {table['tau']}"]
         for attribute in table["attributes"]:

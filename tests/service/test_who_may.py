@@ -52,6 +52,9 @@ def test_a_token_for_an_id_of_another_population_names_its_owner(tmp_path):
         answer = served.send(*reports, headers=headers, client="203.0.113.9").json
         assert answer["failed"] == [{"index": refused, "reason": "other_user"}]
         assert answer["accepted"] == 1
+    # A user who is called like a product is refused: her token would be good for the product, too.
+    named = ("shop:7", both.client(user="shop:7").report("users", {"age": 31}).to_bytes())
+    assert served.send(named, headers=headers, client="203.0.113.9").json["refused"] == {"other_user": 1}
     served.close()
 
 

@@ -114,7 +114,8 @@ def _windows(
 
     what = "mean" if as_mean else "sum"
     length = WindowLength.parse(every)
-    noted = theta = None
+    noted = None
+    theta: float | None = None
     while True:
         stream.refresh()
         if (len(stream) if key is None else _published_of(stream, key)) <= position:
@@ -134,7 +135,7 @@ def _windows(
                     | ({"note": answer.note} if answer.note else {})
                 )
             else:
-                if None not in (before, theta) and before != theta:
+                if before is not None and theta is not None and before != theta:
                     yield f"  note: θ was learnt again: {theta:g} instead of {before:g}"
                 cells = window_cells(answer)
                 yield f"{name or f'{start + base}:{stop + base}'}  {what} {cells[0]}  ({cells[1]})"

@@ -124,11 +124,11 @@ class ReportCommits:
         others: set[int] = set()
         for request, (first, last) in zip(requests, pairwise(cuts), strict=True):
             if request.may_upload is not None:
-                names = sent.uids.slice(first, last - first).to_pylist()
+                names: list[str | None] = sent.uids.slice(first, last - first).to_pylist()
                 if any(self._door.owners):
                     tables = judged.tables[first:last].tolist()
-                    names = [self._door.token_name(*named) for named in zip(tables, names, strict=True)]
-                may = {uid: request.may_upload(uid) for uid in set(names)}
+                    names = [self._door.token_name(table, uid or "") for table, uid in zip(tables, names, strict=True)]
+                may = {uid: uid is not None and request.may_upload(uid) for uid in set(names)}
                 others |= {row for row, uid in enumerate(names, first) if not may[uid] and not judged.codes[row]}
         return others
 

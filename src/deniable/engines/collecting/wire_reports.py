@@ -162,10 +162,15 @@ class ReportDoor:
         self.owners = tuple(table.owner for table in collection.tables)
         """Who reports the rows of each table; None for users."""
 
-    def token_name(self, table: int, uid: str) -> str:
-        """What a token calls an id: ids of another population have the name of its owner before them."""
+    def token_name(self, table: int, uid: str) -> str | None:
+        """What a token calls an id: ids of another population have the name of its owner before them.
+
+        A user whose id reads like one of those has no name: her token would be good for both.
+        """
         owner = self.owners[table] if table < len(self.owners) else None
-        return uid if owner is None else f"{owner}:{uid}"
+        if owner is not None:
+            return f"{owner}:{uid}"
+        return None if uid.startswith(tuple(f"{other}:" for other in self.owners if other is not None)) else uid
 
     def warm_up(self) -> None:
         """Check one possible report of every table, so that what is compiled on first use is compiled now."""

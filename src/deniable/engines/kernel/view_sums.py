@@ -20,6 +20,16 @@ MOST_PLACED = 2**25
 """Contributions that are held at once, of one table."""
 
 
+MOST_SLOT_SUMS = 2**22
+"""Sums that are held at once, of every view in use."""
+
+
+def has_few_sums(summing: Summing) -> bool:
+    """Whether the sums of every view in use fit into memory, for all outcomes of one table."""
+    _, groups, moments, _ = summing.shape
+    return int(summing.tables[0].programs[0].arrays[1].size) * groups * moments <= MOST_SLOT_SUMS
+
+
 def follows_views(table: TableSumming) -> bool:
     """Whether the loops know all of a table's views: one part, hashed or named cells, not too many views to list."""
     program = table.programs[0]

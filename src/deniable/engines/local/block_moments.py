@@ -18,7 +18,13 @@ from deniable.engines.kernel.grouped_moments import listed_groups, moments_of, s
 from deniable.engines.kernel.moment_totals import Totals
 from deniable.engines.kernel.plain_loops import takes_plain_loops
 from deniable.engines.kernel.user_sums import Columns, Summing, TableSumming
-from deniable.engines.kernel.view_sums import MOST_PLACED, follows_views, placed_contributions, totals_by_view
+from deniable.engines.kernel.view_sums import (
+    MOST_PLACED,
+    follows_views,
+    has_few_sums,
+    placed_contributions,
+    totals_by_view,
+)
 from deniable.engines.reports.report_stores import MemoryStore
 from deniable.engines.reports.round_stores import PERSON_COLUMN, PeopleInRounds, people_asked
 from deniable.engines.reports.user_blocks import Store, joined
@@ -102,7 +108,7 @@ def _view_order(plan: Plan, summing: Summing, stores: Mapping[str, Store]) -> Vi
     store, public = stores[name], plan.public or public_groups(question) or question.lookups
     if others or public or any(question.filters.values()) or store.slots > 1:
         return None
-    if not isinstance(store, MemoryStore) or not follows_views(summing.tables[0]):
+    if not isinstance(store, MemoryStore) or not follows_views(summing.tables[0]) or not has_few_sums(summing):
         return None
     return store.by_view(plan.collection.design_of(name).views)
 

@@ -161,7 +161,9 @@ def _weigh_axes(
         if key not in starts:
             starts[key] = reached.copy()
             functions = [np.array([np.frombuffer(function) for function in batch]) for batch in key]
-            for axis, family_weights in enumerate(_weigh_family(design, group, functions, rule)):
+            for axis, family_weights in enumerate(
+                _weigh_family(design, group, functions, rule, alone=len(members) == 1)
+            ):
                 weights[axis].append(family_weights)
                 reached[axis] += len(key[axis])
         for axis in axes:
@@ -193,8 +195,14 @@ def _layer(weights: Floats, indices: Integers) -> Layer:
     return Layer(Rows.of(patterns), Rows.of(shares).take(indices))
 
 
-def _weigh_family(design: Design, group: Group, functions: list[Floats], rule: Rule) -> list[Weights]:
-    """The weights of every axis's functions, each level an array of functions × nodes."""
+def _weigh_family(
+    design: Design, group: Group, functions: list[Floats], rule: Rule, *, alone: bool = True
+) -> list[Weights]:
+    """The weights of every axis's functions, each level an array of functions × nodes.
+
+    Sums that are not `alone` are combined with others, as in an average. There weights further down lower the variance
+    of each sum, and raise that of their ratio, because what they have in common no longer cancels.
+    """
     trees = [axis.tree for axis in group.axes]
     work = sum(len(batch) * 2 * tree.size for batch, tree in zip(functions, trees, strict=True))
     if work > MOST_WEIGHTS:
@@ -203,8 +211,7 @@ def _weigh_family(design: Design, group: Group, functions: list[Floats], rule: R
     if rule.name != OPTIMAL:
         return [_plain(*axis, rule) for axis in zip(trees, functions, unpriced, strict=True)]
     prices = _prices(design, group)
-    even = np.ones([len(choices) for choices in group.levels]) if group.views <= MOST_PRICED_VIEWS else None
-    depths = [0] * len(trees) if even is None else _depths(trees, functions, unpriced, even)
+    depths = [0] * len(trees) if prices is None else _depths(trees, functions, unpriced, prices, alone)
     weights = [optimal(*axis) for axis in zip(trees, functions, unpriced, depths, strict=True)]
     if prices is None:
         return weights
@@ -249,7 +256,9 @@ def _plain(tree: Tree, functions: Floats, costs: list[float], rule: Rule) -> Wei
     return tuple(np.array([function_weights[level] for function_weights in each]) for level in range(tree.levels))
 
 
-def _depths(trees: list[Tree], functions: list[Floats], costs: Sequence[Sequence[float]], prices: Floats) -> list[int]:
+def _depths(
+    trees: list[Tree], functions: list[Floats], costs: Sequence[Sequence[float]], prices: Floats, alone: bool
+) -> list[int]:
     """How far below constant nodes each axis goes.
 
     Step by step the axis goes further down that lowers the variance most for its growth, until the variance is close to
@@ -258,8 +267,10 @@ def _depths(trees: list[Tree], functions: list[Floats], costs: Sequence[Sequence
     axes = [_AxisDepths(*axis) for axis in zip(trees, functions, costs, strict=True)]
     depths, most = [0] * len(axes), [axis.deepest for axis in axes]
     effort = EFFORT
-    if len(axes) == 1:  # further down its nodes are divided one by one
-        most, effort = [min(axes[0].deepest, 1)], MOST_EFFORT
+    if len(axes) == 1:
+        effort = MOST_EFFORT
+    if len(axes) == 1 or not alone:  # further down, the nodes of a single axis are divided one by one
+        most = [min(depth, 1) for depth in most]
 
     def variance(chosen: Sequence[int]) -> float:
         total = prices

@@ -36,7 +36,7 @@ EXPECTED = (0.1, 0.1, 0.1, 0.6, 0.1)
 """How likely they are before there are reports."""
 MOST_CONTRASTS = 400
 """Larger views take long, and have too few reports per cell to say much."""
-RIDGE = 1e-9
+CONTRAST_RIDGE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,6 @@ def learnt_interactions(views: Sequence[PairOfAxes], pairs: Iterable[frozenset[i
 
 
 def _log_density(values: Floats, covariance: Floats) -> float:
-    spread = covariance + RIDGE * np.trace(covariance) / values.size * np.eye(values.size)
+    spread = covariance + CONTRAST_RIDGE * np.trace(covariance) / values.size * np.eye(values.size)
     factor = scipy.linalg.cho_factor(spread, lower=True)
     return float(-np.log(np.diag(factor[0])).sum() - values @ scipy.linalg.cho_solve(factor, values) / 2)

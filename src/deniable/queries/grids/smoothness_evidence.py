@@ -33,8 +33,7 @@ import scipy
 from deniable.arrays import Floats, Integers
 from deniable.queries.grids.grid_cells import Asked, CellView, kron, report_noise
 from deniable.queries.grids.grid_weights import MOST_PATTERNS, RIDGE
-from deniable.queries.grids.heaps import GRANTED as HEAPED
-from deniable.queries.grids.heaps import Heaps, possible_heaps
+from deniable.queries.grids.heaps import HEAPS_GRANTED, Heaps, possible_heaps
 from deniable.queries.grids.learnt_categories import Categories
 from deniable.queries.grids.learnt_density import INTERACTIONS, Learnt, LearntDensity, LearntWeight
 from deniable.queries.grids.learnt_interactions import LearntInteractions, PairOfAxes, learnt_interactions
@@ -344,7 +343,7 @@ def _heaped(along: Along, inside: Floats, frequencies: Floats, noise: Floats) ->
         _averaged(along, inside, frequencies, free, heaps, AMPLITUDES[:1]) for heaps in (None, *along.heaps)
     )
     best = max(heaped, key=lambda kind: kind.evidence)
-    odds = best.evidence - plain.evidence + math.log(HEAPED / (1 - HEAPED) / len(heaped))
+    odds = best.evidence - plain.evidence + math.log(HEAPS_GRANTED / (1 - HEAPS_GRANTED) / len(heaped))
     return best.heaps if odds > 0 else None
 
 

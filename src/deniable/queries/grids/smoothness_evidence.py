@@ -38,7 +38,7 @@ from deniable.queries.grids.learnt_categories import Categories
 from deniable.queries.grids.learnt_density import INTERACTIONS, Learnt, LearntDensity, LearntWeight
 from deniable.queries.grids.learnt_interactions import LearntInteractions, PairOfAxes, learnt_interactions
 from deniable.queries.grids.piece_densities import contrasts_of, logarithmic, parts_inside
-from deniable.queries.grids.smoothness import Ground, Smoothness, believed, rough_kernel, smooth_kernel
+from deniable.queries.grids.smoothness import Ground, Smoothness, believed, log_density, rough_kernel, smooth_kernel
 from deniable.queries.weights.table_plan import Product
 from deniable.tables.designs.views import POINTS, WEIGHT, View
 from deniable.tables.schema.attributes import Categorical, Ordinal
@@ -376,7 +376,7 @@ def _averaged(
     before /= before.sum()
     likelihoods = np.array(
         [
-            _log_density(rest, amplitude**2 * smooth[length] + roughness**2 * rough + spike**2 * spiked + noise)
+            log_density(rest, amplitude**2 * smooth[length] + roughness**2 * rough + spike**2 * spiked + noise)
             for length, amplitude, roughness, spike in kinds
         ]
     )
@@ -389,10 +389,3 @@ def _averaged(
     squares, spikes = (np.array([kind[which] ** 2 for kind in kinds]) for which in (2, 3))
     smoothness = Smoothness(tuple(variances.items()), float(chances @ squares))
     return _Kind(smoothness, float(chances @ spikes), heaps, evidence)
-
-
-def _log_density(values: Floats, covariance: Floats) -> float:
-    """The log density of a normal distribution, up to a constant."""
-    spread = covariance + RIDGE * np.trace(covariance) / values.size * np.eye(values.size)
-    factor = scipy.linalg.cho_factor(spread, lower=True)
-    return float(-np.log(np.diag(factor[0])).sum() - values @ scipy.linalg.cho_solve(factor, values) / 2)

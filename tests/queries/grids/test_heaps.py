@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import deniable as dn
-from deniable.queries.grids.heaps import SHARES, STEPS, Heaps, possible_heaps
+from deniable.queries.grids.heaps import HEAP_SHARES, HEAP_STEPS, Heaps, possible_heaps
 from deniable.queries.grids.smoothness import ground
 
 SIZE, USERS = 80, 40_000
@@ -28,8 +28,10 @@ def test_a_share_of_the_rows_moves_to_the_nearest_round_number():
 def test_round_numbers_are_those_of_values_not_of_positions():
     assert {heaps.first for heaps in possible_heaps(dn.Ordinal(1, 95)) if heaps.step == 10} == {9}
     assert {heaps.first for heaps in possible_heaps(dn.Ordinal(-25, 95)) if heaps.step == 10} == {5}
-    assert len(possible_heaps(dn.Ordinal(0, 9_999))) == 2 * len(SHARES)  # atoms of 20 values hide steps of 5 and 10
-    assert len(possible_heaps(dn.Ordinal(0, 511))) == 3 * len(SHARES) < len(STEPS) * len(SHARES)
+    assert len(possible_heaps(dn.Ordinal(0, 9_999))) == 2 * len(
+        HEAP_SHARES
+    )  # atoms of 20 values hide steps of 5 and 10
+    assert len(possible_heaps(dn.Ordinal(0, 511))) == 3 * len(HEAP_SHARES) < len(HEAP_STEPS) * len(HEAP_SHARES)
     assert possible_heaps(dn.Ordinal(0, 1, step=0.01)) == ()
     assert possible_heaps(dn.Ordinal(date(2024, 1, 1), date(2024, 12, 31))) == ()
 

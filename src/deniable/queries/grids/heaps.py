@@ -20,11 +20,11 @@ from deniable.arrays import Floats
 from deniable.queries.grids.smoothness import MOST_ATOMS, Ground
 from deniable.tables.schema.ordinal import Ordinal
 
-STEPS = (5, 10, 100, 1000)
-SHARES = (0.3, 0.6, 0.9)
+HEAP_STEPS = (5, 10, 100, 1000)
+HEAP_SHARES = (0.3, 0.6, 0.9)
 FEWEST_HEAPS = 4
 """A domain with fewer multiples of a step has no heaps."""
-GRANTED = 0.1
+HEAPS_GRANTED = 0.1
 """The prior probability of heaps of any kind."""
 
 
@@ -64,6 +64,6 @@ def possible_heaps(domain: Ordinal) -> tuple[Heaps, ...]:
 def _possible(domain: Ordinal) -> Iterator[Heaps]:
     if domain.kind != "number" or Fraction(domain.step) != 1 or Fraction(domain.low).denominator != 1:
         return
-    for step, share in product(STEPS, SHARES):
+    for step, share in product(HEAP_STEPS, HEAP_SHARES):
         if domain.size <= step * MOST_ATOMS and step * FEWEST_HEAPS <= domain.size:  # atoms are not wider than a step
             yield Heaps(step, share, -int(domain.low) % step)

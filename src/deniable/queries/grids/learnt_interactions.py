@@ -26,9 +26,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
 from deniable.arrays import Floats
+from deniable.queries.grids.smoothness import log_density
 
 FACTORS = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)
 """The factors that are compared."""
@@ -36,7 +36,6 @@ EXPECTED = (0.1, 0.1, 0.1, 0.6, 0.1)
 """How likely they are before there are reports."""
 MOST_CONTRASTS = 400
 """Larger views take long, and have too few reports per cell to say much."""
-RIDGE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class PairOfAxes:
         noise = both @ self.noise @ both.T
         shapes = [matrix @ kernel @ matrix.T for matrix, kernel in zip((left, right), self.kernels, strict=True)]
         spread = np.asarray(np.kron(*shapes), dtype=np.float64)
-        return np.array([_log_density(values, factor * spread + noise) for factor in FACTORS])
+        return np.array([log_density(values, factor * spread + noise) for factor in FACTORS])
 
 
 def learnt_interactions(views: Sequence[PairOfAxes], pairs: Iterable[frozenset[int]]) -> LearntInteractions:
@@ -87,9 +86,3 @@ def learnt_interactions(views: Sequence[PairOfAxes], pairs: Iterable[frozenset[i
             total = total + view.likelihoods()
     chances = np.exp(total - total.max())
     return LearntInteractions(float(chances @ FACTORS / chances.sum()), frozenset(pairs))
-
-
-def _log_density(values: Floats, covariance: Floats) -> float:
-    spread = covariance + RIDGE * np.trace(covariance) / values.size * np.eye(values.size)
-    factor = scipy.linalg.cho_factor(spread, lower=True)
-    return float(-np.log(np.diag(factor[0])).sum() - values @ scipy.linalg.cho_solve(factor, values) / 2)

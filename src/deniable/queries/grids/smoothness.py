@@ -38,6 +38,8 @@ HEAVY = 1 / 3
 MOST_ATOMS = 512
 SPARSE = 4
 """Functions with at most so many entries per atom, all together, are multiplied as sparse ones."""
+LEAST_SPREAD = 1e-10
+"""What is added to variances, as a part of their average, so that rounding leaves them positive."""
 SEPARATE = 64
 """Up to this many categories are always kept apart."""
 
@@ -201,3 +203,10 @@ def centred(atom_of: Integers, shares: Floats, kernel: Floats, mass: Floats | No
     means = kernel @ shares
     relative = kernel - means[:, None] - means[None, :] + shares @ means
     return Ground(atom_of, shares, shares[:, None] * relative * shares[None, :], mass)
+
+
+def log_density(values: Floats, covariance: Floats) -> float:
+    """The log density of a normal distribution with mean zero, up to a constant."""
+    spread = covariance + LEAST_SPREAD * np.trace(covariance) / values.size * np.eye(values.size)
+    factor = scipy.linalg.cho_factor(spread, lower=True)
+    return float(-np.log(np.diag(factor[0])).sum() - values @ scipy.linalg.cho_solve(factor, values) / 2)

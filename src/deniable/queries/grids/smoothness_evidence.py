@@ -33,13 +33,12 @@ import scipy
 from deniable.arrays import Floats, Integers
 from deniable.queries.grids.grid_cells import Asked, CellView, kron, report_noise
 from deniable.queries.grids.grid_weights import MOST_PATTERNS, RIDGE
-from deniable.queries.grids.heaps import GRANTED as HEAPED
-from deniable.queries.grids.heaps import Heaps, possible_heaps
+from deniable.queries.grids.heaps import HEAPS_GRANTED, Heaps, possible_heaps
 from deniable.queries.grids.learnt_categories import Categories
 from deniable.queries.grids.learnt_density import INTERACTIONS, Learnt, LearntDensity, LearntWeight
 from deniable.queries.grids.learnt_interactions import LearntInteractions, PairOfAxes, learnt_interactions
 from deniable.queries.grids.piece_densities import contrasts_of, logarithmic, parts_inside
-from deniable.queries.grids.smoothness import Ground, Smoothness, believed, rough_kernel, smooth_kernel
+from deniable.queries.grids.smoothness import Ground, Smoothness, believed, log_density, rough_kernel, smooth_kernel
 from deniable.queries.weights.table_plan import Product
 from deniable.tables.designs.views import POINTS, WEIGHT, View
 from deniable.tables.schema.attributes import Categorical, Ordinal
@@ -344,7 +343,7 @@ def _heaped(along: Along, inside: Floats, frequencies: Floats, noise: Floats) ->
         _averaged(along, inside, frequencies, free, heaps, AMPLITUDES[:1]) for heaps in (None, *along.heaps)
     )
     best = max(heaped, key=lambda kind: kind.evidence)
-    odds = best.evidence - plain.evidence + math.log(HEAPED / (1 - HEAPED) / len(heaped))
+    odds = best.evidence - plain.evidence + math.log(HEAPS_GRANTED / (1 - HEAPS_GRANTED) / len(heaped))
     return best.heaps if odds > 0 else None
 
 
@@ -377,7 +376,7 @@ def _averaged(
     before /= before.sum()
     likelihoods = np.array(
         [
-            _log_density(rest, amplitude**2 * smooth[length] + roughness**2 * rough + spike**2 * spiked + noise)
+            log_density(rest, amplitude**2 * smooth[length] + roughness**2 * rough + spike**2 * spiked + noise)
             for length, amplitude, roughness, spike in kinds
         ]
     )
@@ -390,10 +389,3 @@ def _averaged(
     squares, spikes = (np.array([kind[which] ** 2 for kind in kinds]) for which in (2, 3))
     smoothness = Smoothness(tuple(variances.items()), float(chances @ squares))
     return _Kind(smoothness, float(chances @ spikes), heaps, evidence)
-
-
-def _log_density(values: Floats, covariance: Floats) -> float:
-    """The log density of a normal distribution, up to a constant."""
-    spread = covariance + RIDGE * np.trace(covariance) / values.size * np.eye(values.size)
-    factor = scipy.linalg.cho_factor(spread, lower=True)
-    return float(-np.log(np.diag(factor[0])).sum() - values @ scipy.linalg.cho_solve(factor, values) / 2)

@@ -118,7 +118,7 @@ def _stretches(settings: Settings, parts: Sequence[Part]) -> list[Stretch]:
         truncation = replace(
             _truncation(settings, learnt), hidden=hidden, uncounted=_STAND_IN_DOUBT * learnt.uncounted * level
         )
-        truncation = _at_level(truncation, mean)
+        truncation = _at_level(truncation, mean, learnt.mean_variance)
         if after is not None and truncation.excess is not None:
             if after[1].theta >= 2 * learnt.theta:
                 truncation = _in_hindsight(truncation, blocks, after, noise)
@@ -129,13 +129,16 @@ def _stretches(settings: Settings, parts: Sequence[Part]) -> list[Stretch]:
     return result[::-1]
 
 
-def _at_level(truncation: Truncation, mean: float | None) -> Truncation:
-    """Where published sums have risen since θ was learnt, more lies above it, and how much more is as much in doubt."""
+def _at_level(truncation: Truncation, mean: float | None, variance: float) -> Truncation:
+    """Where published sums have risen since θ was learnt, more lies above it, and how much more is as much in doubt.
+
+    A rise that noise explains is none. One to more than twice as much is noted, and learnt again.
+    """
     level, said, theta = truncation.level, truncation.excess, truncation.theta
-    if not level or not said or mean is None or mean <= level:
+    if not level or not said or mean is None or mean <= level + _CLEARLY_MORE * math.sqrt(variance):
         return truncation
-    error = math.sqrt(truncation.excess_variance)
-    excess, most = (risen_excess(it, theta, level, min(mean, theta)) for it in (said, said + error))
+    error, risen = math.sqrt(truncation.excess_variance), min(mean, 2 * level, theta)
+    excess, most = (risen_excess(it, theta, level, risen) for it in (said, said + error))
     return replace(truncation, excess=excess, excess_variance=max(most - excess, error) ** 2)
 
 

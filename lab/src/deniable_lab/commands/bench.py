@@ -6,6 +6,7 @@ import click
 
 from deniable_lab.commands.bench_errors import accuracy, streams
 from deniable_lab.commands.bench_rounds import hash_pairs, rounds
+from deniable_lab.commands.bench_scale import scale
 from deniable_lab.commands.bench_serve import serve
 from deniable_lab.commands.bench_speed import collecting, mechanisms, peers, queries, spark
 from deniable_lab.commands.bench_zoo import zoo
@@ -16,5 +17,18 @@ def bench() -> None:
     """Measure speed and errors next to peers, in one run."""
 
 
-for command in (accuracy, collecting, hash_pairs, mechanisms, peers, queries, rounds, serve, spark, streams, zoo):
+for command in (
+    accuracy,
+    collecting,
+    hash_pairs,
+    mechanisms,
+    peers,
+    queries,
+    rounds,
+    scale,
+    serve,
+    spark,
+    streams,
+    zoo,
+):
     bench.add_command(command)

@@ -8,19 +8,20 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import click
+import numpy as np
 
 import deniable
 from deniable import client, errors, mechanisms, spark, stores, streams
 from deniable.cli.main import cli
 
 DOCS = Path(__file__).parent
+AGES = "SELECT FLOOR(age / 10) * 10 AS ages, COUNT(*) AS people FROM users GROUP BY ages ORDER BY ages"
 MADE = "<!-- Made by docs/generate.py: run `make pages` after a change. -->\n\n"
 
 
@@ -221,18 +222,23 @@ def answer_and_stream() -> None:
     from deniable.plotting.stream_plot import draw as draw_stream
     from deniable.queries.answers.answer_plot import draw
     from deniable.randomness import SeededSource
+    from deniable.streams import Expectation, ToPS
 
-    people = shop.made_up(200_000)
-    with tempfile.TemporaryDirectory() as folder:
-        reports = Path(folder) / "reports"
-        shop.specification().perturb(
-            users=people.users, orders=people.orders, out=reports, source=SeededSource(1), simulation=True
-        )
-        answered = shop.ask(connect(reports), people)[-1]
+    people, title, sql = shop.made_up(200_000), "ages", AGES
+    users, orders = people.from_person(0)
+    asked_once = shop.specification().with_settings(rounds=None, coins="drawn", design="hio", grids=None)
+    reports = asked_once.perturb(
+        users=users.drop_columns(["city"]), orders=orders, source=SeededSource(1), simulation=True
+    )
+    answered = shop.ask(connect(reports), shop.TrueAnswers([people]), title, sql)
     draw(answered.result, DOCS / "images" / "answer.png", truth=answered.truth, dpi=110)
-    watts = meters.made_up()
-    published = meters.publish(watts, SeededSource(1), simulation=True)
-    draw_stream(published.released, DOCS / "images" / "stream.png", truth=watts, unit="readings, watts", dpi=110)
+    watts = meters.meter_readings(500_000, np.random.default_rng(2), meters.MOST_WATTS)
+    tops = ToPS(
+        0.2, meters.MOST_WATTS, warmup=2**16, horizon=2**19, expectation=Expectation(drift=0.02),
+        source=SeededSource(1), simulation=True,
+    )  # fmt: skip
+    tops.push_many(watts)
+    draw_stream(tops.released, DOCS / "images" / "stream.png", truth=watts, unit="readings, watts", dpi=110)
 
 
 def main() -> None:

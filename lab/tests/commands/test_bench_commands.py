@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from command_line import run
+from deniable_lab.benchmarks.straggling import Stage, lost_share
 
 
 def test_the_benchmark_says_which_extra_it_needs(monkeypatch):
@@ -25,6 +26,20 @@ def test_parts_of_a_benchmark_that_do_not_exist_are_refused():
     for command in (["accuracy", "--grids"], ["streams"], ["streams", "--local"]):
         done = run("bench", *command, "--part", "ranged")
         assert (done.returncode, "ranged" in done.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_unit_costs_are_measured_and_multiplied():
+    done = run("bench", "scale", "--people", "3000")
+    assert done.returncode == 0
+    for words in ("draw reports in bulk", "take all reports over HTTP", "parts per core"):
+        assert words in done.stdout
+
+
+def test_small_parts_and_second_attempts_help_against_stragglers():
+    large, small = Stage(100, 100, 60.0, 0.5, 0.05, 5.0), Stage(1_600, 100, 60 / 16, 0.5, 0.05, 5.0)
+    assert lost_share(small, speculative=False) < lost_share(large, speculative=False)
+    assert lost_share(small, speculative=True) < lost_share(small, speculative=False)
 
 
 @pytest.mark.slow

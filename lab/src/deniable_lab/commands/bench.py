@@ -7,6 +7,7 @@ import click
 from deniable_lab.commands.bench_answers import answers
 from deniable_lab.commands.bench_errors import accuracy, streams
 from deniable_lab.commands.bench_rounds import hash_pairs, rounds
+from deniable_lab.commands.bench_scale import scale
 from deniable_lab.commands.bench_serve import serve
 from deniable_lab.commands.bench_speed import collecting, mechanisms, peers, queries, spark
 from deniable_lab.commands.bench_zoo import zoo
@@ -26,6 +27,7 @@ for command in (
     peers,
     queries,
     rounds,
+    scale,
     serve,
     spark,
     streams,

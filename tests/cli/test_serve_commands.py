@@ -14,6 +14,7 @@ from deniable.service.settings import ServeSettings, load_settings
 from deniable.service.tokens import read_token
 from deniable.stores.collector.sqlite_store import STORE_FILE, SqliteStore
 from deniable.stores.collector.upload import Upload
+from self_signed import self_signed
 
 SHOP = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
 
@@ -32,6 +33,25 @@ def test_init_makes_everything_once(folder, tmp_path):
     assert folder.stat().st_mode & 0o777 == 0o700
     again = run("serve", "--init", tmp_path / "shop.toml", folder)
     assert (again.returncode, "exists and is not empty. Nothing was written" in again.stderr) == (2, True)
+
+
+def test_check_looks_at_tls_files_address_and_ports(folder, tmp_path):
+    certificate, key = self_signed(tmp_path)
+    (tmp_path / "other").mkdir()
+    other = self_signed(tmp_path / "other")[1]
+
+    def checked(**settings):
+        return run(
+            "serve",
+            folder,
+            "--check",
+            **{f"DENIABLE_SERVE_{name.upper()}": str(value) for name, value in settings.items()},
+        )
+
+    assert checked(certificate=certificate, private_key=key).returncode == 0
+    assert "do not belong together" in checked(certificate=certificate, private_key=other).stderr
+    assert "cannot be listened on" in checked(host="203.0.113.7").stderr
+    assert "mysql_port" in checked(port=8710, mysql_port=8710).stderr
 
 
 def test_check_starts_nothing(folder, tmp_path):

@@ -4,6 +4,7 @@ import sqlite3
 
 import pytest
 
+import deniable as dn
 from asgi import SHOP, Served, report_of
 from command_line import run
 from deniable.service.collector import init_folder
@@ -87,3 +88,16 @@ def test_a_store_in_postgresql(tmp_path):
     assert "the count says 9, and there are 1 report" in run("doctor", tmp_path / "collected").stdout
     assert run("doctor", tmp_path / "collected", "--repair").returncode == 0
     assert run("doctor", tmp_path / "collected").returncode == 0
+
+
+def test_streams_in_stores_are_looked_at(folder):
+    live = folder / "live"
+    live.mkdir()
+    with dn.stores.DurablePublisher(live / "meter", dn.streams.ToPS(1.0, 100, warmup=2, horizon=64)) as stream:
+        stream.push_many([5, 6, 7, 8])
+    assert "stream meter: a store was read" in run("doctor", folder).stdout
+    assert run("serve", folder, "--check").returncode == 0
+    settings = live / "meter" / "settings.json"
+    settings.write_text(settings.read_text().replace("1.0", "2.0"))
+    ended = run("doctor", folder)
+    assert (ended.returncode, "damage: stream meter: " in ended.stdout) == (1, True)

@@ -18,8 +18,9 @@ def doctor(folder: str, repair: bool) -> None:
     """Check what a collector has stored.
 
     Looks at permissions, the store's file, counts, sealed files, and at every report: format, specification, view,
-    seed and outcome. Users who have sent only some of their reports are counted. Reports of streams are taken again in
-    their order, and θ is compared with what was announced. It may run while the collector does. With --repair, counts
+    seed and outcome. Users who have sent only some of their reports are counted. Reports of streams without trust are
+    taken again in their order, and θ is compared with what was announced. Of streams in stores every segment and the
+    state are read. It may run while the collector does. With --repair, counts
     are corrected, leftovers removed, permissions set and damaged sealed files written again. Exits 1 if something is
     wrong and stays so.
 
@@ -38,6 +39,8 @@ def doctor(folder: str, repair: bool) -> None:
         click.echo(f"{table}, round {number}: {counted(rows, 'report')}{missing}")
     for stream, rows in sorted(seen.streams.items()):
         click.echo(f"stream {stream}: {counted(rows, 'report')}")
+    for stream in seen.live:
+        click.echo(f"stream {stream}: a store was read")
     for finding in seen.findings:
         click.echo(f"{'can be repaired' if finding.repairable else 'damage'}: {finding.words}")
     left = len(seen.findings)

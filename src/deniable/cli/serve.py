@@ -30,7 +30,7 @@ folder_argument = click.argument("folder", type=click.Path(file_okay=False))
 @click.option(
     "--allow-origin", "origins", multiple=True, help="Let pages of this origin report, as https://shop.example."
 )
-@click.option("--check", is_flag=True, help="Check folder and settings, and start nothing.")
+@click.option("--check", is_flag=True, help="Check folder, settings, TLS files and streams, and start nothing.")
 @click.option("--simulation", is_flag=True, help="With --init: for reports that protect nobody.")
 @click.option("--store", help="With --init: a database for several collectors, postgresql://….")
 @click.option("--streams", type=click.Path(dir_okay=False), help="With --init: streams without trust, in this file.")
@@ -76,7 +76,9 @@ def serve(
     flags = {"host": host, "port": port, "mysql_port": mysql_port, "open": open_, "origins": origins or None}
     settings = load_settings(config, flags)
     if check:
-        check_folder_of(path)
+        from deniable.service.serve_check import check_serving
+
+        check_serving(check_folder_of(path), settings)
         words = "need a token" if settings.needs_token else "are open"
         click.echo(f"settings and folder are fine: {settings.host}:{settings.port}, uploads {words}")
         return

@@ -27,7 +27,7 @@ from deniable.service.logs import UploadCounts, log
 from deniable.service.plan_resource import post_plan
 from deniable.service.promise_resource import get_promise
 from deniable.service.questions_resource import post_explain, post_forecast, post_sql
-from deniable.service.reports_resource import FAILED, REPORTS_ROUTE, post_reports
+from deniable.service.reports_resource import FAILED_ANSWER, REPORTS_ROUTE, post_reports
 from deniable.service.status_resource import get_key, get_status, post_round
 from deniable.service.stream_windows_resource import get_series, get_streams, post_window
 from deniable.service.streams_resource import post_renewal, post_stream_reports
@@ -91,12 +91,12 @@ async def _http_answer(_: Request, problem: Exception) -> Response:
     return refusal(status, "http", words.get(status, "The request is not understood."))
 
 
-_FAILED = Response(FAILED, 500, media_type="application/json")
+_FAILED_RESPONSE = Response(FAILED_ANSWER, 500, media_type="application/json")
 
 
 async def _failed_answer(*_: object) -> Response:
     """Starlette sends this and raises the exception again, which `Watched` logs."""
-    return _FAILED
+    return _FAILED_RESPONSE
 
 
 class Watched:
@@ -140,7 +140,7 @@ class Watched:
             status = status or 500
             log("request failed", level=logging.ERROR, problem=problem, route=REPORTS_ROUTE)
             with suppress(Exception):  # perhaps the answer has begun, or nobody is there
-                await _FAILED(scope, receive, send)
+                await _FAILED_RESPONSE(scope, receive, send)
         self._uploads.note(status, begun)
 
 

@@ -23,7 +23,7 @@ from deniable.service.collector import Collector
 from deniable.service.http_protocol import BoundedHttp
 from deniable.service.logs import UploadCounts, log
 from deniable.service.reports_resource import (
-    FAILED,
+    FAILED_ANSWER,
     INLINE_BYTES,
     REPORTS_ROUTE,
     answer_headers,
@@ -112,7 +112,7 @@ class _Upload:
             self.set_exception(store_failed())
         else:
             log("request failed", level=logging.ERROR, problem=problem, route=REPORTS_ROUTE)
-            self._protocol.answer(self, 500, FAILED)
+            self._protocol.answer(self, 500, FAILED_ANSWER)
 
 
 class UploadHttp(BoundedHttp):

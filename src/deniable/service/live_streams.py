@@ -21,7 +21,7 @@ from deniable.limits import LONGEST_NAME
 from deniable.service.report_commits import to_event_loops
 from deniable.service.settings import ServeSettings
 from deniable.stores.collector.group_commit import CommitLimits, GroupCommit
-from deniable.stores.live.folder_files import StoreFolder
+from deniable.stores.live.folder_files import LIVE_FOLDER, StoreFolder
 from deniable.stores.live.segments import PublishedValues
 from deniable.stores.live.stored_stream import StoredStream
 from deniable.stores.sources.batch import Batch
@@ -29,7 +29,6 @@ from deniable.stores.stream_intake import Receipt, StreamIntake
 from deniable.streams.released.keyed_release import KeyedReleased
 from deniable.streams.released.released_stream import Released
 
-LIVE_FOLDER = "live"
 Answer = TypeVar("Answer")
 _STREAM_NAME = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}")
 

@@ -27,7 +27,9 @@ from deniable.stores.collector.group_commit import QueueFull
 REPORTS_ROUTE = "/v1/collections/{name}/reports"
 INLINE_BYTES = 1 << 16
 """Bodies up to this size are read at once; larger and compressed ones would keep other requests waiting."""
-FAILED = refusal_body("internal", "Something failed here, and what became of the request is not known. Send it again.")
+FAILED_ANSWER = refusal_body(
+    "internal", "Something failed here, and what became of the request is not known. Send it again."
+)
 
 
 async def post_reports(collector: Collector, scope: Scope, receive: Receive, send: Send) -> int:

@@ -21,6 +21,7 @@ from deniable.service.direct_uploads import DirectUploads, upload_http
 from deniable.service.logs import UploadCounts, log, start_logging
 from deniable.service.reports_resource import REPORTS_ROUTE
 from deniable.service.settings import ServeSettings
+from deniable.stores.collector import sqlite_store
 
 _KEEP_ALIVE_S = 15
 _COLLECTOR_THRESHOLDS = (100_000, 20, 50)
@@ -53,11 +54,17 @@ class _Server(uvicorn.Server):  # type: ignore[misc] # an extra
         self.should_exit = True
 
 
+def warm_up(collector: Collector) -> None:
+    """Compile what is compiled on first use; otherwise the first requests would wait for it."""
+    collector.door.warm_up()
+    sqlite_store.warm_up()
+
+
 def serve(path: Path, settings: ServeSettings, started: Callable[[str], None] = lambda _: None) -> None:
     """Serve a folder until a signal ends it. `started` is called with the address when the port is open."""
     start_logging()
     collector = open_collector(path, settings)
-    collector.door.warm_up()  # otherwise the first request would wait for it
+    warm_up(collector)
     gc.freeze()
     gc.set_threshold(*_COLLECTOR_THRESHOLDS)
     try:

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
+import deniable.tables.coins.coin_columns as coin_columns_module
 from agreement import agrees
 from deniable.errors import Failure, InvalidParameter
 from deniable.tables.coins.assigned_coins import assigned_coins, coin_prefix, scaled
-from deniable.tables.coins.coin_columns import assigned_views, coin_columns, scaled_words
+from deniable.tables.coins.coin_columns import CoinCheck, assigned_views, coin_columns, matches, scaled_words
 from deniable.tables.coins.sha256_blocks import digest_words
 from deniable.tables.reports.report_table import OTHER_COINS
 
@@ -28,6 +29,31 @@ def shop(design="hio", **settings):
 def frames(ids):
     users = {"uid": ids, "age": [31] * len(ids), "marital": ["single"] * len(ids), "city": ["Rome"] * len(ids)}
     return {"users": pa.table(users), "orders": pa.table({"uid": ids[:1], "amount": [7], "kind": ["b"]})}
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_a_server_checks_small_groups_as_it_checks_many(design, monkeypatch):
+    """Reports of both tables: right ones, and ones with a view, a seed or a user that is not theirs."""
+    collection, source = shop(design), np.random.default_rng(5)
+    ids = pa.array([f"user {number}" for number in range(40)])
+    for table in ("users", "orders"):
+        slots = np.arange(40) % collection.reports_per_user(table)
+        coins = coin_columns(collection, table, ids, slots)
+        views, counts = assigned_views(collection.design_of(table), slots, coins)
+        seeds = scaled_words(coins.seed, counts)
+        spoilt = source.integers(0, 4, 40)
+        views, seeds = (
+            np.where(spoilt == 1, (views + 1) % collection.design_of(table).views, views),
+            seeds + (spoilt == 2),
+        )
+        users = pa.array(["else" if kind == 3 else uid for uid, kind in zip(ids.to_pylist(), spoilt, strict=True)])
+        given = users, slots, views, seeds
+        expected = matches(collection, table, *given)
+        assert 5 < expected.sum() < 35
+        assert CoinCheck(collection, table).matches(*given).tolist() == expected.tolist()
+        with monkeypatch.context() as patch:
+            patch.setattr(coin_columns_module, "MOST_TABULATED_VIEWS", 0)
+            assert CoinCheck(collection, table).matches(*given).tolist() == expected.tolist()
 
 
 def test_the_compiled_hash_is_sha_256():

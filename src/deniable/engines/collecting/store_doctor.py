@@ -25,6 +25,8 @@ from deniable.stores.collector.sqlite_store import STORE_FILE, file_damage
 from deniable.stores.collector.stream_journal import STREAM_LOG_FILE
 from deniable.stores.collector.stream_log import StreamLog, has_streams
 from deniable.stores.collector.upload import CollectorStore
+from deniable.stores.live.folder_files import live_stores
+from deniable.stores.live.store_check import check_store
 from deniable.wording import counted
 
 _PRIVATE_FILES = ("keys.json", DATABASE_FILE, STORE_FILE, STREAM_LOG_FILE)
@@ -48,6 +50,8 @@ class Examination:
     """Users who have sent some of their reports and not all; an answer leaves them out."""
     streams: dict[str, int] = field(default_factory=dict)
     """Reports of each stream without trust."""
+    live: list[str] = field(default_factory=list)
+    """Streams in stores that were looked at."""
     findings: list[StoreProblem] = field(default_factory=list)
 
 
@@ -60,6 +64,7 @@ def examine(folder: CollectorFolder) -> Examination:
         return seen
     if has_streams(folder.path):
         _look_at_streams(folder, seen)
+    _look_at_live_streams(folder, seen)
     store = folder.open_store()
     try:
         _look_at_reports(folder, store, seen)
@@ -83,6 +88,16 @@ def _look_at_streams(folder: CollectorFolder, seen: Examination) -> None:
             seen.findings += [StoreProblem(f"{words}. Restore a back-up") for words in log.problems(name)]
     finally:
         log.close()
+
+
+def _look_at_live_streams(folder: CollectorFolder, seen: Examination) -> None:
+    """Every segment and state of every stream in a store."""
+    for path in live_stores(folder.path):
+        seen.live.append(path.name)
+        bad = [finding for finding in check_store(path) if not finding.well]
+        seen.findings += [
+            StoreProblem(f"stream {path.name}: {each.piece}: {each.text}. Restore a back-up") for each in bad
+        ]
 
 
 def _file_findings(folder: CollectorFolder) -> Iterator[StoreProblem]:

@@ -178,7 +178,7 @@ class ReportDoor:
             first = 0 if self._collection.rounds is None else 1
             report = Report(slot=0, view=0, seed=0, y=0, tag=tag, round=first, coins=self._collection.coins)
             self.check([SentReport("user", report.to_bytes(), name, {})])
-            framed(binary_body([("user", report.to_bytes())]), 1)
+            framed(binary_body([("user", report.to_bytes())] * 2), 2)
 
     def check(self, sent: Sequence[SentReport]) -> list[CheckedReport]:
         """Each report with its table, round and slot, or with the reason for which it is refused."""

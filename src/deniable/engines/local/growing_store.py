@@ -131,23 +131,23 @@ def merged(table: pa.Table, more: pa.Table) -> pa.Table:
     """
     if not more.num_rows or not table.num_rows:
         return table if table.num_rows else more
-    places = np.empty(more.num_rows, dtype=np.int64)
-    _find(*_key(table), *_key(more), places)
+    positions = np.empty(more.num_rows, dtype=np.int64)
+    _find(*_key(table), *_key(more), positions)
     if more.num_rows <= _FEW:  # pieces are copied, not rows
         pieces, before = [], 0
-        for row, place in enumerate(places.tolist()):
-            pieces += [table.slice(before, place - before), more.slice(row, 1)]
-            before = place
+        for row, position in enumerate(positions.tolist()):
+            pieces += [table.slice(before, position - before), more.slice(row, 1)]
+            before = position
         return pa.concat_tables([*pieces, table.slice(before)]).combine_chunks()
-    order = np.insert(np.arange(table.num_rows), places, np.arange(table.num_rows, table.num_rows + more.num_rows))
+    order = np.insert(np.arange(table.num_rows), positions, np.arange(table.num_rows, table.num_rows + more.num_rows))
     return pa.concat_tables([table, more]).combine_chunks().take(pa.array(order)).combine_chunks()
 
 
 @compiled
-def _find(ends: Any, data: Any, slots: Any, more_ends: Any, more_data: Any, more_slots: Any, places: Any) -> None:
+def _find(ends: Any, data: Any, slots: Any, more_ends: Any, more_data: Any, more_slots: Any, positions: Any) -> None:
     """For every row of the second table, how many of the first come before it."""
     low = 0
-    for row in range(places.size):
+    for row in range(positions.size):
         high, first, length = slots.size, more_ends[row], more_ends[row + 1] - more_ends[row]
         while low < high:
             middle = (low + high) // 2
@@ -163,4 +163,4 @@ def _find(ends: Any, data: Any, slots: Any, more_ends: Any, more_data: Any, more
                 low = middle + 1
             else:
                 high = middle
-        places[row] = low
+        positions[row] = low

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Booleans, Integers
 from deniable.errors import BadInput, Failure
-from deniable.stores.collector.key_digests import DIGEST_KEY_BYTES, Digests, digests, of_parts
+from deniable.stores.collector.key_digests import DIGEST_KEY_BYTES, Digests, RunFilters, digests, of_parts, run_filter
 from deniable.stores.collector.recent_rows import RecentRows
 from deniable.stores.collector.settled_runs import RUN_SCHEMA, SettledRuns, add_run, in_order, newer_pages, run_damage
 from deniable.stores.collector.sqlite_file import as_failures, connected, opened, transaction
@@ -109,6 +109,21 @@ def file_damage(path: Path) -> str | None:
         return "it cannot be read"
     except DamagedContent:
         return "what is in it is not what was written"
+
+
+def warm_up() -> None:
+    """Do what a commit does with one row in memory, so that what is compiled on first use is compiled now."""
+    rows, recent, filters = (
+        UploadColumns.of([Upload("users", 0, "user", 0, b"report")]).rows,
+        RecentRows(),
+        RunFilters(),
+    )
+    parts = of_parts(bytes(DIGEST_KEY_BYTES), [("users", 0)], np.zeros(1, dtype=np.int64))
+    held = digests(bytes(DIGEST_KEY_BYTES), parts, rows.sorted())
+    recent.offer(held, parts, rows)
+    recent.keep(np.ones(1, dtype=np.bool_))
+    filters.append(run_filter(held))
+    filters.may_hold(held)
 
 
 class SqliteStore:

@@ -14,6 +14,8 @@ from deniable.sealing import sealed, unsealed
 from deniable.streams.central.person_stream import PersonSettings
 from deniable.streams.central.settings import Settings
 
+LIVE_FOLDER = "live"
+"""Where streams in stores are, in the folder of a collector."""
 STORE_FORMAT, STORE_VERSION = "deniable stream store", 1
 _SEAL_KEY = b"deniable store settings"  # public: against damage, not against forgery
 
@@ -137,3 +139,9 @@ class StoreSettings:
         facts = unsealed(record, _SEAL_KEY, "store's settings.json")
         names = ("name", "kind", "epsilon", "on_bad", "simulation", "person")
         return cls(publisher=Settings.read(facts["settings"]), **{name: facts[name] for name in names})
+
+
+def live_stores(folder: Path) -> list[Path]:
+    """The stores of streams in a collector's folder."""
+    inside = folder / LIVE_FOLDER
+    return sorted(path for path in inside.iterdir() if StoreFolder(path).exists) if inside.is_dir() else []

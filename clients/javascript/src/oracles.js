@@ -3,7 +3,7 @@
 import { exp } from "./exact.js";
 import { bucket } from "./hashing.js";
 import { respond, responseLaw } from "./randomized_response.js";
-import { drawSubset, subsetChance, subsetSize } from "./subset_selection.js";
+import { drawSubset, MOST_MASKED_CELLS, subsetLaw } from "./subset_selection.js";
 import { NUMBERED_CELLS } from "./views.js";
 
 const LARGEST_G = 2 ** 16,
@@ -19,14 +19,15 @@ function bucketsFor(epsilon) {
 }
 
 /** How a view of so many cells answers, by what its specification allows: over how many outcomes, and whether it hashes
- * cells to them, or names a `size` of cells. In memoised rounds it names one; `buckets` may be given. */
-export function oracleFor(epsilon, cells, choice, isMemoised = false, buckets = null) {
+ * cells to them, or names a `size` of cells. In memoised rounds it names one, and they may give the `buckets`. */
+export function oracleFor(epsilon, cells, choice, rounds) {
   if (cells === 1) return { outcomes: 1, hashes: false, seeds: 1n };
-  const size = choice === "subset" && !isMemoised ? subsetSize(epsilon, cells) : 1;
-  if (size > 1) return { outcomes: cells, hashes: false, seeds: 1n, size };
+  const buckets = rounds?.buckets,
+    subset =
+      choice === "subset" && !rounds?.isMemoised && cells <= MOST_MASKED_CELLS && subsetLaw(epsilon, cells);
   const isFew = choice !== "olh" && cells < NUMBERED_CELLS && cells <= (buckets ?? 3 * exp(epsilon) + 2);
-  return isFew
-    ? { outcomes: cells, hashes: false, seeds: 1n }
+  return isFew || subset
+    ? { outcomes: cells, hashes: false, seeds: 1n, ...subset }
     : { outcomes: buckets ?? bucketsFor(epsilon), hashes: true, seeds: SEEDS };
 }
 
@@ -36,10 +37,7 @@ export const outcomeOf = (oracle, cell, seed) => (oracle.hashes ? bucket(seed, c
 /** [seed, y] of a cell. The seed is the given one, or else drawn. */
 export async function drawReport(oracle, epsilon, cell, draws, seed) {
   if (oracle.outcomes === 1) return [0, 0];
-  if (oracle.size) {
-    const p = subsetChance(epsilon, oracle.outcomes, oracle.size);
-    return [0, await drawSubset(cell, oracle.outcomes, oracle.size, p, draws)];
-  }
+  if (oracle.size) return [0, await drawSubset(oracle, cell, draws)];
   const chosen = oracle.hashes ? (seed ?? Number(await draws.below(SEEDS))) : 0;
   const { p } = responseLaw(epsilon, oracle.outcomes);
   return [chosen, await respond(outcomeOf(oracle, cell, chosen), oracle.outcomes, p, draws)];

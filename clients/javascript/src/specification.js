@@ -178,7 +178,7 @@ export class Specification {
   }
 
   oracle(name, cells) {
-    return oracleFor(this.epsilonPerReport(name), cells, this.oracles, this.rounds?.isMemoised, this.rounds?.buckets);
+    return oracleFor(this.epsilonPerReport(name), cells, this.oracles, this.rounds);
   }
 
   // Identity ---------------------------------------------------------------------------------------------------------

@@ -206,12 +206,14 @@ def best_size(epsilon: float, k: int) -> int:
     """The ω with the lowest mean variance over all cells: one of the two integers around k/(e^ε + 1)  [YB18].
 
     That mean is the same whoever holds which cell. For a cell that nobody holds a smaller ω can be slightly better; so
-    it is 1, randomized response, unless the other ω is better for such a cell too. In exact numbers, for all clients.
+    it is 1, randomized response, unless the other ω is better for such a cell too. In exact numbers, for all clients:
+    `mean_spread` falls from ω to ω + 1 while ω(ω + 1)(e^2ε − 1) < k(k − 2ω − 1), and `spread` is below that of 1 where
+    ω·e^2ε + (k − ω − 1)·e^ε < (k − 1)(k − ω).
     """
-    power = exp_below(epsilon)
-    below = max(int(k / (power + 1)), 1)
-    size = min((below, below + 1), key=lambda omega: mean_spread(power, k, omega)) if below + 1 < k else below
-    return size if spread(power, k, size) < spread(power, k, 1) else 1
+    power, size = exp_below(epsilon), 1
+    while size * (size + 1) * (power * power - 1) < k * (k - 2 * size - 1):
+        size += 1
+    return size if size * power * power + (k - size - 1) * power < (k - 1) * (k - size) else 1
 
 
 def unranked(rank: int, size: int, cells: int) -> int:

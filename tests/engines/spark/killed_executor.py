@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 import deniable as dn
@@ -56,10 +57,10 @@ def main(folder, secret):
     )
     about = json.loads((folder / "about.json").read_text())
     readings = spark.readStream.schema(about["schema"]).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    parts = []
+    parts = {}
 
     def note(batch, number):
-        parts.append(batch.toArrow())
+        parts[number] = batch.toArrow()
         (folder / "armed").touch()
 
     writer = dn.spark.publish_stream(
@@ -69,10 +70,16 @@ def main(folder, secret):
         secret=killing(folder, secret),
         checkpoint=folder / "checkpoint",
     )
-    query = writer.trigger(availableNow=True).foreachBatch(note).start()
-    query.awaitTermination()
+    for _ in range(20):  # as an operator would: on a busy machine a Python process may start too late for Spark
+        query = writer.trigger(availableNow=True).foreachBatch(note).start()
+        try:
+            query.awaitTermination()
+            break
+        except StreamingQueryException as problem:
+            if "failed to connect back" not in str(problem):
+                raise
     query.explain(extended=True)
-    pq.write_table(pa.concat_tables(parts), folder / "published.parquet")
+    pq.write_table(pa.concat_tables(parts.values()), folder / "published.parquet")
     spark.stop()
 
 

@@ -203,7 +203,6 @@ class _Gatherer:
         # Which of several came first in a batch is not known: the least of them, whatever the order of arrival.
         first = reports.groupBy(*_SLOT).agg(
             F.min(F.struct("view", "seed", "y", "public")).alias("first"),
-            F.count(F.lit(1)).alias("arrived"),
             F.collect_list(said).alias("said"),
         )
         if target.names():

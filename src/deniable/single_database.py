@@ -193,7 +193,7 @@ class Database:
     def _part(self, text: str, options: AnswerOptions, *, guard: bool) -> ReportedPart:
         """What the reports say about a question."""
         plan = self.revised(self._planned(text, options))
-        for name in plan.question.tables:
+        for name in rows_of_reports(plan, self.stores):
             check_believed(name, self.stores, self.refused)
         moments = self._moments(plan)
         model = model_spread(plan, moments)

@@ -23,10 +23,10 @@ export function nextCost(specification, name, known) {
   return after && minus(after, before);
 }
 
-/** What all reports of a user in all tables and rounds cost together, or of an id of another population, to which the
- * table belongs: a fraction, or null if infinite. */
-export function spends(specification, table) {
-  const parts = specification.members(table).map((name) =>
+/** What all reports of a user in all tables and rounds cost together, or those about an id of another population, by
+ * the owner of its tables: a fraction, or null if infinite. */
+export function spends(specification, owner = null) {
+  const parts = specification.members(owner).map((name) =>
     spentOn(specification, name, specification.rounds?.answered ?? 1),
   );
   return parts.includes(null) ? null : parts.reduce(plus);

@@ -75,7 +75,7 @@ export class Ledger {
         epsilon = given.epsilon ?? nextCost(collection, table, known),
         charge = { what, epsilon, specification };
       if (memory.get(key) === undefined)
-        this.#admit(book, { ...charge, lifetime: given.epsilon ?? spends(collection, table) });
+        this.#admit(book, { ...charge, lifetime: given.epsilon ?? spends(collection, collection.table(table).owner) });
       const drawn = await nameOfDraw(memory, key),
         sent = await draw();
       if (!book.entries.some((entry) => entry.key === drawn)) {

@@ -82,9 +82,8 @@ export class Specification {
     return owners;
   }
 
-  /** The names of all tables of the population that a table belongs to. */
-  members(name) {
-    const { owner } = this.table(name);
+  /** The names of all tables of a population, by their owner; null for the users. */
+  members(owner) {
     return this.tableNames.filter((other) => this.tables.get(other).owner === owner);
   }
 
@@ -152,7 +151,7 @@ export class Specification {
   }
 
   #share(name) {
-    const members = this.members(name),
+    const members = this.members(this.table(name).owner),
       count = (...names) => names.reduce((sum, each) => sum + this.reportsPerUser(each), 0);
     const [share, reports] = this.shares
       ? [over(this.shares.get(name), members.map((each) => this.shares.get(each)).reduce(plus)), count(name)]

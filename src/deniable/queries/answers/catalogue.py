@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deniable.queries.parsing.dimensions import Dimension
-from deniable.tables.schema.attributes import Categorical, Ordinal, Private
+from deniable.tables.schema.attributes import Categorical, Ordinal, Private, Table
 from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.schema.rounds import ROUND_COLUMN
 from deniable.tables.specification.specification import Specification
@@ -50,7 +50,7 @@ def catalogue(collection: Specification, dimensions: Mapping[str, Dimension] | N
     sex | VARCHAR | private: f, m
     """
     tables = [
-        CatalogueTable(table.name, _promise(collection, table.many), _columns(collection, table.attributes))
+        CatalogueTable(table.name, _promise(collection, table), _columns(collection, table))
         for table in collection.tables
     ]
     for name, dimension in (dimensions or {}).items():
@@ -59,16 +59,20 @@ def catalogue(collection: Specification, dimensions: Mapping[str, Dimension] | N
     return tables
 
 
-def _promise(collection: Specification, many: int | None) -> str:
+def _promise(collection: Specification, table: Table) -> str:
+    many, epsilon = table.many, collection.epsilon_of(table.owner)
     rows = "one row per person" if many is None else f"up to {counted(many, 'row')} per person"
-    return f"{rows}, randomised on devices: epsilon {collection.epsilon:g} for all tables; only aggregates"
+    if table.owner is not None:
+        rows = f"one row per {table.key}, reported by {table.owner}"
+    return f"{rows}, randomised on devices: epsilon {epsilon:g} for all tables; only aggregates"
 
 
-def _columns(collection: Specification, attributes: Mapping[str, object]) -> tuple[CatalogueColumn, ...]:
-    columns = [CatalogueColumn(USER_COLUMN, "VARCHAR", "user id, for joins")]
-    for name, meaning in attributes.items():
+def _columns(collection: Specification, table: Table) -> tuple[CatalogueColumn, ...]:
+    ids = "user id, for joins" if table.key is None else f"id, for joins on {table.key}"
+    columns = [CatalogueColumn(table.key or USER_COLUMN, "VARCHAR", ids)]
+    for name, meaning in table.attributes.items():
         columns.append(CatalogueColumn(name, *kind_of(meaning), domain_values(meaning)))
-    if collection.rounds is not None and ROUND_COLUMN not in attributes:
+    if collection.rounds is not None and ROUND_COLUMN not in table.attributes:
         columns.append(CatalogueColumn(ROUND_COLUMN, "BIGINT", f"round: 1 to {collection.rounds.count}"))
     return tuple(columns)
 

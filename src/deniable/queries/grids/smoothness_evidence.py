@@ -310,7 +310,7 @@ def _held(
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _Spread:
     """How values are spread, as far as cells can show."""
 
     smoothness: Smoothness
@@ -325,7 +325,7 @@ class _Kind:
         return mass if self.heaps is None else self.heaps.moved(mass)
 
 
-def _compared(along: Along, inside: Floats, frequencies: Floats, noise: Floats) -> _Kind:
+def _compared(along: Along, inside: Floats, frequencies: Floats, noise: Floats) -> _Spread:
     """Smooth or rough, spiky or not; and with heaps, where frequencies speak for these."""
     heaps = _heaped(along, inside, frequencies, noise) if along.heaps else None
     return _averaged(along, inside, frequencies, noise, heaps)
@@ -354,7 +354,7 @@ def _averaged(
     noise: Floats,
     heaps: Heaps | None,
     amplitudes: tuple[float, ...] = AMPLITUDES,
-) -> _Kind:
+) -> _Spread:
     """The average over kinds of smoothness, weighted by how likely they make the observed frequencies."""
     known = along.known
     cells = along.cells if heaps is None else along.cells @ heaps.matrix(known)
@@ -388,4 +388,4 @@ def _averaged(
         variances[length] += chance * amplitude**2
     squares, spikes = (np.array([kind[which] ** 2 for kind in kinds]) for which in (2, 3))
     smoothness = Smoothness(tuple(variances.items()), float(chances @ squares))
-    return _Kind(smoothness, float(chances @ spikes), heaps, evidence)
+    return _Spread(smoothness, float(chances @ spikes), heaps, evidence)

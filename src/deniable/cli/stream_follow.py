@@ -114,7 +114,8 @@ def _windows(
 
     what = "mean" if as_mean else "sum"
     length = WindowLength.parse(every)
-    noted = theta = None
+    noted: str | None = None
+    theta: float | None = None
     while True:
         stream.refresh()
         if (len(stream) if key is None else _published_of(stream, key)) <= position:

@@ -114,7 +114,7 @@ def _windows(
 
     what = "mean" if as_mean else "sum"
     length = WindowLength.parse(every)
-    noted = None
+    noted: str | None = None
     theta: float | None = None
     while True:
         stream.refresh()
@@ -135,7 +135,7 @@ def _windows(
                     | ({"note": answer.note} if answer.note else {})
                 )
             else:
-                if before is not None and theta is not None and before != theta:
+                if None not in (before, theta) and before != theta:
                     yield f"  note: θ was learnt again: {theta:g} instead of {before:g}"
                 cells = window_cells(answer)
                 yield f"{name or f'{start + base}:{stop + base}'}  {what} {cells[0]}  ({cells[1]})"

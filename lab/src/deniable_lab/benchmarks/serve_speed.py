@@ -186,6 +186,8 @@ def first_answer(process: Process) -> tuple[float, float]:
     while True:
         try:
             return process.ask(), time.perf_counter() - begun
+        except TimeoutError:
+            continue
         except urllib.error.HTTPError as problem:
             if problem.code != 504:
                 raise

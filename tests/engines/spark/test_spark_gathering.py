@@ -173,6 +173,7 @@ def test_a_complete_batch_that_spark_tries_again_changes_nothing(spark, tmp_path
     assert contents(tmp_path / "out") == before
 
 
+@pytest.mark.slow
 def test_what_cannot_be_gathered_is_refused_before_anything_is_read(spark, tmp_path):
     arrive(tmp_path / "in", 0, weekly_lines(1, 1))
     gather(spark, tmp_path, WEEKLY)

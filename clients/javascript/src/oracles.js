@@ -1,9 +1,9 @@
 // The frequency oracles of views: nothing where there is one cell, randomized response over few cells, subset selection
 // over some dozens where the specification allows it, local hashing over many. Every view takes the one of lowest variance.
+import { drawSubset, subsetLaw } from "./subset_selection.js";
 import { exp } from "./exact.js";
 import { bucket } from "./hashing.js";
 import { respond, responseLaw } from "./randomized_response.js";
-import { drawSubset, MOST_MASKED_CELLS, subsetLaw } from "./subset_selection.js";
 import { NUMBERED_CELLS } from "./views.js";
 
 const LARGEST_G = 2 ** 16,
@@ -23,8 +23,7 @@ function bucketsFor(epsilon) {
 export function oracleFor(epsilon, cells, choice, rounds) {
   if (cells === 1) return { outcomes: 1, hashes: false, seeds: 1n };
   const buckets = rounds?.buckets,
-    subset =
-      choice === "subset" && !rounds?.isMemoised && cells <= MOST_MASKED_CELLS && subsetLaw(epsilon, cells);
+    subset = choice === "subset" && !rounds?.isMemoised && subsetLaw(epsilon, cells);
   const isFew = choice !== "olh" && cells < NUMBERED_CELLS && cells <= (buckets ?? 3 * exp(epsilon) + 2);
   return isFew || subset
     ? { outcomes: cells, hashes: false, seeds: 1n, ...subset }
@@ -37,8 +36,8 @@ export const outcomeOf = (oracle, cell, seed) => (oracle.hashes ? bucket(seed, c
 /** [seed, y] of a cell. The seed is the given one, or else drawn. */
 export async function drawReport(oracle, epsilon, cell, draws, seed) {
   if (oracle.outcomes === 1) return [0, 0];
-  if (oracle.size) return [0, await drawSubset(oracle, cell, draws)];
   const chosen = oracle.hashes ? (seed ?? Number(await draws.below(SEEDS))) : 0;
+  if (oracle.size) return [chosen, await drawSubset(oracle, cell, draws)];
   const { p } = responseLaw(epsilon, oracle.outcomes);
   return [chosen, await respond(outcomeOf(oracle, cell, chosen), oracle.outcomes, p, draws)];
 }

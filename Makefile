@@ -132,7 +132,7 @@ docs: .venv/.installed-docs
 
 # What is generated: pictures, the reference of names and commands.
 pages: .venv/.installed-test
-	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/generate.py && $(BIN)/python docs/gallery.py
 
 # Known mistakes in our code, and known vulnerabilities in what it uses. Lists of vulnerabilities are asked for over the
 # network; where they cannot be reached, that is said, and it is no failure. In CI they can.

@@ -183,3 +183,9 @@ def test_sessions_are_shown_as_such_and_other_python_as_it_is():
     spec.loader.exec_module(hook)
     assert hook.on_page_markdown("```python\n>>> 1\n1\n```") == "```pycon\n>>> 1\n1\n```"
     assert hook.on_page_markdown("```python\ndef f(): ...\n```") == "```python\ndef f(): ...\n```"
+
+
+def test_tests_that_contributing_names_exist():
+    named = re.findall(r"`((?:lab/)?tests/[\w/]+\.py)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    assert len(named) > 20
+    assert [path for path in named if not (ROOT / path).exists()] == []

@@ -6,7 +6,7 @@ from importlib import resources
 
 from deniable import __version__
 
-_NOTE = "built_from.txt"
+_COMMIT_NOTE = "built_from.txt"
 
 
 def built_version(note: str | None = None) -> str:
@@ -21,6 +21,6 @@ def built_version(note: str | None = None) -> str:
 
 def _commit() -> str:
     try:
-        return (resources.files("deniable") / _NOTE).read_text(encoding="ascii").strip()
+        return (resources.files("deniable") / _COMMIT_NOTE).read_text(encoding="ascii").strip()
     except OSError:
         return ""

@@ -29,13 +29,13 @@ from deniable.tables.specification.runs import run_tag
 DEVICES_AT_ONCE = 100
 """In one request."""
 _CONNECTIONS = 6
-_LATER = (0, 429, 503, 507)
+_SEND_AGAIN = (0, 429, 503, 507)
 """Answers after which the same bytes are sent again; 0 is none."""
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 2.0
-_PATIENCE_S = 180.0
+_GIVING_UP_S = 180.0
 _ID_BYTES = len(shop.user_id(0))
-_FIELDS = [(name, f">u{size}") for name, size in FIELD_BYTES.items()]
-_LINE = np.dtype([("length", ">u2"), ("uid", f"S{_ID_BYTES}"), *_FIELDS])
+_REPORT_FIELDS = [(name, f">u{size}") for name, size in FIELD_BYTES.items()]
+_LINE = np.dtype([("length", ">u2"), ("uid", f"S{_ID_BYTES}"), *_REPORT_FIELDS])
 
 
 def bodies(
@@ -103,7 +103,7 @@ class Delivery:
     def wait_for(self, acknowledged: int) -> None:
         """Wait until so many reports were acknowledged."""
         with self._changed:
-            if not self._changed.wait_for(lambda: self.accepted + self.repeated >= acknowledged, _PATIENCE_S):
+            if not self._changed.wait_for(lambda: self.accepted + self.repeated >= acknowledged, _GIVING_UP_S):
                 raise Failure("devices are not answered. The demonstration has ended. Run it again.")
 
 
@@ -129,7 +129,7 @@ class Fleet:
     def finish(self) -> Delivery:
         """Wait until everything was answered."""
         for thread in self._threads:
-            thread.join(_PATIENCE_S)
+            thread.join(_GIVING_UP_S)
         if self._failed.is_set() or self._requests or any(thread.is_alive() for thread in self._threads):
             raise Failure("devices are not answered. The demonstration has ended. Run it again.")
         return self.delivery
@@ -151,7 +151,7 @@ class Fleet:
     def _deliver(self, connection: http.client.HTTPConnection, body: bytes) -> bool:
         """Send the same bytes until they are answered."""
         began, wait_s = time.monotonic(), _FIRST_WAIT_S
-        while not self._ended.is_set() and time.monotonic() - began < _PATIENCE_S:
+        while not self._ended.is_set() and time.monotonic() - began < _GIVING_UP_S:
             try:
                 status, answer = answer_of(connection, self._path, body, BINARY_REPORTS)
             except (OSError, http.client.HTTPException, ValueError):
@@ -161,7 +161,7 @@ class Fleet:
             if status == 200:
                 self.delivery.add(answer)
                 return True
-            if status not in _LATER:
+            if status not in _SEND_AGAIN:
                 return False
             self._ended.wait(wait_s * secrets.randbelow(1000) / 1000)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)

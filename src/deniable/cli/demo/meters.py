@@ -17,13 +17,13 @@ from deniable.queries.answers.result import Estimate
 from deniable.stores import DurablePublisher, StoredStream
 from deniable.streams import Expectation, Released, ToPS
 
-STREAM = "watts"
+METER_STREAM = "watts"
 SECONDS_OF_A_DAY = 86_400
 EPSILON_PER_READING, MOST_WATTS, READINGS, WARMUP_READINGS = 0.5, 20_000, 240_000, 2**13
 LONGEST_EPOCH = 2**16
 FAILURE_AT, FAILED_SHARE = 130_000, 0.8
 """From this reading on a part of the supply fails: so much of the load is gone."""
-_AT_ONCE = 10_000
+_READINGS_AT_ONCE = 10_000
 WINDOWS = (
     ("an hour of the first day", 50_000, 53_600),
     ("six hours before the failure", FAILURE_AT - 30_000, FAILURE_AT - 8_400),
@@ -72,7 +72,7 @@ def make_stream(folder: Path, seed: int | None) -> None:
         key=None if seed is None else seed.to_bytes(KEY_BYTES, "big", signed=True),
         simulation=seed is not None,
     )
-    DurablePublisher(folder / "live" / STREAM, publisher).close()
+    DurablePublisher(folder / "live" / METER_STREAM, publisher).close()
 
 
 def publish(
@@ -80,14 +80,16 @@ def publish(
 ) -> Published:
     """Send all readings over HTTP, and look after each request whether the collector has noticed anything."""
     thetas: list[tuple[int, float]] = []
-    for first in range(0, watts.size, _AT_ONCE):
-        values = watts[first : first + _AT_ONCE].tolist()
+    for first in range(0, watts.size, _READINGS_AT_ONCE):
+        values = watts[first : first + _READINGS_AT_ONCE].tolist()
         body = json.dumps({"position": first, "values": values}).encode()
-        answer = collector.ask(f"/v1/streams/{STREAM}", body, key=keys["publish"])
+        answer = collector.ask(f"/v1/streams/{METER_STREAM}", body, key=keys["publish"])
         if answer.get("taken") != len(values):
             raise Failure("the collector did not take the readings. The demonstration has ended. Run it again.")
         described = next(
-            stream for stream in collector.ask("/v1/streams", key=keys["ask"])["streams"] if stream["name"] == STREAM
+            stream
+            for stream in collector.ask("/v1/streams", key=keys["ask"])["streams"]
+            if stream["name"] == METER_STREAM
         )
         if described["theta"] is not None:
             thetas.append((first + len(values), float(described["theta"])))
@@ -95,7 +97,7 @@ def publish(
     before = next(theta for sent, theta in reversed(thetas) if sent <= FAILURE_AT)
     lower = [(sent, theta) for sent, theta in thetas if sent > FAILURE_AT and theta < before / 2]
     noticed_at, after = lower[0] if lower else (None, thetas[-1][1])
-    released = StoredStream(folder / "live" / STREAM).released()
+    released = StoredStream(folder / "live" / METER_STREAM).released()
     rows = tuple(
         (name, float(watts[start:stop].mean()), released.mean(start - WARMUP_READINGS, stop - WARMUP_READINGS))
         for name, start, stop in WINDOWS

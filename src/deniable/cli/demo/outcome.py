@@ -110,7 +110,7 @@ class Outcome:
         name, collected = self.program, self.collected
         return (
             f'{name} query {collected} "SELECT round, AVG(amount) FROM orders GROUP BY round"',  # noqa: S608 - shown only
-            f"{name} stream query {collected / 'live' / meters.STREAM} 0:86400",
+            f"{name} stream query {collected / 'live' / meters.METER_STREAM} 0:86400",
             f"{name} check {self.folder / 'shop.toml'}",
         )
 

@@ -24,7 +24,7 @@ REAL_DEVICES = 20
 ANN, LIAR = 0, 1
 """The device whose ledger is shown, and the one that lies."""
 LIMIT = 5.0
-_OUTCOMES = 2  # every view has at least so many
+_LEAST_OUTCOMES = 2  # every view has at least so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class RealDevices:
         week, honest = next(self._turns(week_rows))
         other_view = Report(honest.slot, 1 - honest.view, honest.seed, honest.y, honest.tag, week, honest.coins)
         other_y = Report(
-            honest.slot, honest.view, honest.seed, (honest.y + 1) % _OUTCOMES, honest.tag, week, honest.coins
+            honest.slot, honest.view, honest.seed, (honest.y + 1) % _LEAST_OUTCOMES, honest.tag, week, honest.coins
         )
         return Lies(self._answer(other_view), self._answer(other_y))
 

@@ -43,7 +43,7 @@ QUESTIONS = (
         "SELECT round, category, COUNT(*) AS orders FROM orders GROUP BY round, category ORDER BY round, category",
     ),
 )
-CHANGE = (
+CHANGED_ORDERS = (
     "What has changed from the first week to the third?",
     "SELECT category, COUNT(*) FILTER (WHERE round = 3) - COUNT(*) FILTER (WHERE round = 1) AS more "
     "FROM orders GROUP BY category ORDER BY category",

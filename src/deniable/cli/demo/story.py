@@ -27,7 +27,7 @@ from deniable.tables.specification.runs import SPECIFICATION_FILE
 
 FEWEST_PEOPLE, MOST_PEOPLE = 20_000, 2_000_000
 _WRITTEN = ("collected", "devices", "sealed")
-_STEPS = shop.WEEKS + 4
+_DEMO_STEPS = shop.WEEKS + 4
 LABEL = "collecting, asking, attacking, publishing"
 
 
@@ -40,7 +40,7 @@ def run(out: str, users: int, seed: int | None) -> None:
     folder = Path(out)
     _make_room(folder, shop.specification())
     with writing(f"the folder {folder.name!r}", "The demonstration did not end"):
-        with progress(LABEL, _STEPS) as advance, ending_in_order():
+        with progress(LABEL, _DEMO_STEPS) as advance, ending_in_order():
             outcome = _outcome(folder, users, seed, advance)
         (folder / "report.html").write_text(report(outcome), encoding="utf-8")
     show_summary(outcome)
@@ -67,7 +67,7 @@ def _outcome(folder: Path, users: int, seed: int | None, advance: Callable[[floa
         lies, person = devices.lie(people), devices.one_person()
         published = meters.publish(collector, collected, watts, keys, advance)
     database, true_answers = connect(collected), shop.TrueAnswers(people)
-    answered = [shop.ask(database, true_answers, *question) for question in (*shop.QUESTIONS, shop.CHANGE)]
+    answered = [shop.ask(database, true_answers, *question) for question in (*shop.QUESTIONS, shop.CHANGED_ORDERS)]
     too_much, moved = database.sql(shop.TOO_MUCH).scalar(), moved_answers(database)
     advance(1)
     orders, sent = people[0].orders_per_user, reports_per_user(collected, folder / "sealed", users)

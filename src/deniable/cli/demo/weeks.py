@@ -17,7 +17,7 @@ from deniable.errors import Failure
 from deniable.randomness import Source
 
 CRASH_WEEK = 2
-_ATTEMPTS = 20
+_DELIVERY_ATTEMPTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def run_weeks(
                 fleet.delivery.wait_for(reports_in(requests) // 2)
                 crash = _killed_and_started(collector, folder, number, fleet.delivery, devices)
             delivery = fleet.finish()
-        if not any(devices.send() for _ in range(_ATTEMPTS)):
+        if not any(devices.send() for _ in range(_DELIVERY_ATTEMPTS)):
             raise Failure("devices are not answered. The demonstration has ended. Run it again.")
         _set_round(collector, number, key, is_open=False)
         sent, stored = by_hand + reports_in(requests), _stored(folder, number)

@@ -23,10 +23,9 @@ export function nextCost(specification, name, known) {
   return after && minus(after, before);
 }
 
-/** What all reports of a user in all tables and rounds cost together, or those about an id of another population, by
- * the owner of its tables: a fraction, or null if infinite. */
-export function spends(specification, owner = null) {
-  const parts = specification.members(owner).map((name) =>
+/** What all reports of a user in all tables and rounds cost together: a fraction, or null if infinite. */
+export function spends(specification) {
+  const parts = specification.tableNames.map((name) =>
     spentOn(specification, name, specification.rounds?.answered ?? 1),
   );
   return parts.includes(null) ? null : parts.reduce(plus);

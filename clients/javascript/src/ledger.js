@@ -75,7 +75,7 @@ export class Ledger {
         epsilon = given.epsilon ?? nextCost(collection, table, known),
         charge = { what, epsilon, specification };
       if (memory.get(key) === undefined)
-        this.#admit(book, { ...charge, lifetime: given.epsilon ?? spends(collection, collection.table(table).owner) });
+        this.#admit(book, { ...charge, lifetime: given.epsilon ?? spends(collection) });
       const drawn = await nameOfDraw(memory, key),
         sent = await draw();
       if (!book.entries.some((entry) => entry.key === drawn)) {
@@ -116,10 +116,10 @@ export class Ledger {
     return alone(this.#store, async () => {
       const known = await readContent(this.#store, FORMAT, REPAIR),
         book = known ?? { limit: this.#limit, largest: this.#largest, entries: [] };
-      check(book.limit, "limit", "is missing, and there is no ledger yet", "Give a limit to start it.");
+      check(book.limit, "limit", "is missing, and there is no ledger yet", "Give a limit.");
       const isSame = [null, limitOf(book)].includes(this.#limit) && [null, book.largest].includes(this.#largest);
       const problem = "differs from what this ledger was started with";
-      check(isSame, "limit or largest", problem, "Give the same; raiseLimit raises a limit.");
+      check(isSame, "limit or largest", problem, "Use raiseLimit.");
       if (!known) await writeContent(this.#store, FORMAT, book);
       return work(book);
     });

@@ -49,46 +49,27 @@ export class Specification {
     this.fanout = integerOf(fields.fanout, 2, LARGEST_FANOUT);
     this.oracles = oneOf(fields.oracle, ["auto", "subset", "olh"]);
     this.assigned = oneOf(fields.coins, ["drawn", "assigned"]) === "assigned";
-    const tables = listOf(fields.tables, MOST_TABLES).map((entry) => new Table(entry));
+    const all = listOf(fields.tables, MOST_TABLES).map((entry) => new Table(entry)),
+      names = all.map(({ name }) => name),
+      tables = all.filter(({ key }) => key === undefined);
+    checkDistinct(names);
+    // Tables of another population are reported by their owners, in Python, and cost people nothing.
+    checkField(tables.length);
     this.tableNames = tables.map(({ name }) => name);
-    checkDistinct(this.tableNames);
     this.tables = new Map(tables.map((table) => [table.name, table]));
     this.rounds = fields.rounds === undefined ? null : within("rounds", () => new Rounds(fields.rounds));
-    this.owners = within("owners", () => this.#readOwners(fields.owners));
-    this.shares = fields.shares === null ? null : within("shares", () => this.#readShares(fields.shares));
+    this.shares = fields.shares === null ? null : within("shares", () => this.#readShares(fields.shares, names));
     this.parts = new Map();
     const isGrid = this.design === "grid";
     checkField(isGrid === (fields.grids !== undefined));
-    if (isGrid) fieldsOf(fields.grids, this.tableNames);
+    if (isGrid) fieldsOf(fields.grids, names);
     for (const table of tables) within(`table '${table.name}'`, () => this.#readParts(table, fields.grids));
     for (const name of this.tableNames) checkNoise(this.epsilonPerReport(name));
     if (this.rounds) within("rounds", () => this.#checkRounds());
   }
 
-  /** The ε of each population other than the users, by the owner of its tables. */
-  #readOwners(entry) {
-    const tables = [...this.tables.values()],
-      named = [...new Set(tables.map(({ owner }) => owner))].filter((owner) => owner !== null);
-    checkField(named.length > 0 === (entry !== undefined));
-    if (entry === undefined) return new Map();
-    const fields = fieldsOf(entry, named);
-    checkField(this.rounds === null && tables.some(({ owner }) => owner === null));
-    for (const { owner, key } of tables) checkField(tables.every((other) => other.owner !== owner || other.key === key));
-    const owners = new Map(named.map((owner) => [owner, floatOf(fields[owner])]));
-    for (const epsilon of owners.values()) {
-      checkEpsilon(epsilon);
-      checkField(epsilon < Infinity);
-    }
-    return owners;
-  }
-
-  /** The names of all tables of a population, by their owner; null for the users. */
-  members(owner) {
-    return this.tableNames.filter((other) => this.tables.get(other).owner === owner);
-  }
-
-  #readShares(entry) {
-    const fields = fieldsOf(entry, this.tableNames),
+  #readShares(entry, names) {
+    const fields = fieldsOf(entry, names),
       shares = this.tableNames.map((name) => [name, floatOf(fields[name])]);
     checkField(shares.every(([, share]) => share <= LARGEST_SHARE));
     return new Map(shares.map(([name, share]) => [name, fraction(share)]));
@@ -122,7 +103,7 @@ export class Specification {
 
   table(name) {
     const table = this.tables.get(name);
-    check(table, "table", "is not in this collection", `It has ${this.tableNames.slice(0, 10).join(", ")}.`);
+    check(table, "table", "is not in this collection", "Check its name.");
     return table;
   }
 
@@ -140,7 +121,7 @@ export class Specification {
 
   /** What one report of a table spends: its share of ε, rounded down so that the sum stays within ε. */
   epsilonPerReport(name) {
-    return floatBelow(times(this.#share(name), fraction(this.owners.get(this.table(name).owner) ?? this.epsilon)));
+    return floatBelow(times(this.#share(name), fraction(this.epsilon)));
   }
 
   /** The ε∞ of one report of a table in memoised rounds, or the ε of one round where that is larger. */
@@ -151,11 +132,10 @@ export class Specification {
   }
 
   #share(name) {
-    const members = this.members(this.table(name).owner),
-      count = (...names) => names.reduce((sum, each) => sum + this.reportsPerUser(each), 0);
+    const count = (...names) => names.reduce((sum, each) => sum + this.reportsPerUser(each), 0);
     const [share, reports] = this.shares
-      ? [over(this.shares.get(name), members.map((each) => this.shares.get(each)).reduce(plus)), count(name)]
-      : [WHOLE, count(...members)];
+      ? [over(this.shares.get(name), [...this.shares.values()].reduce(plus)), count(name)]
+      : [WHOLE, count(...this.tableNames)];
     return over(share, [BigInt(reports * (this.rounds?.answers ?? 1)), 1n]);
   }
 

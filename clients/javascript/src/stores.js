@@ -58,6 +58,6 @@ const digest = (format, content) => sha256Hex(`${format}:${VERSION}:${JSON.strin
 export function checkStore(store, what, ledger) {
   if (typeof store?.read !== "function" || typeof store.write !== "function")
     throw new Failure(`${what} is not a store with read and write. Nothing was sent. Use BrowserStore or FileStore.`);
-  check(!ledger?.isKeptIn(store), "ledger", `and ${what} lie in one store`, "Give each a store of its own.");
+  check(!ledger?.isKeptIn(store), "ledger", `and ${what} lie in one store`, "Use two stores.");
   return store;
 }

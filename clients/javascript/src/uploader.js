@@ -38,7 +38,7 @@ export class Uploader {
     checkUser(user);
     const isSame = client.user === null || String(client.user) === String(user);
     check(isSame, "user", "is not the client's", "Pass the same id to both.");
-    check(typeof collection === "string", "collection", "has no name", "Pass collection, the collector's name for it.");
+    check(typeof collection === "string", "collection", "has no name", "Pass the collection's name.");
     [this.#client, this.#user, this.#token, this.#queue] = [client, user, token, checkStore(queue, "queue")];
     this.#address = `${addressOf(url, collection)}/reports`;
     /** Reports that the collector refused for good, by reason. */

@@ -322,7 +322,10 @@ def test_a_stream_of_a_store_is_shown_by_key(tab, shop):
 
 def test_the_promise_in_words_and_to_sign(tab):
     page = tab.open("privacy")
-    page.get_by_role("heading", name="Who is protected").wait_for()
+    page.get_by_role("heading", name="What shop promises").wait_for()
+    for stream in ("meters", "tills"):
+        page.get_by_role("heading", name=f"What the stream {stream} promises").wait_for()
+    assert page.get_by_role("heading", name="Who is protected").count() == 3
     total = page.get_by_role("region", name="Charges over a lifetime").get_by_role("row").last
     assert total.inner_text().split() == ["all", "together", "10"]
     with page.expect_download() as saved:
@@ -332,7 +335,7 @@ def test_the_promise_in_words_and_to_sign(tab):
 
 def test_everything_can_be_done_with_the_keyboard(tab):
     page = tab.open("privacy")
-    page.get_by_role("heading", name="Who is protected").wait_for()
+    page.get_by_role("heading", name="What shop promises").wait_for()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Tab")

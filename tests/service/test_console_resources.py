@@ -178,7 +178,7 @@ def test_every_stream_has_its_promise_in_words(shop):
 
 def test_a_key_whose_stream_presses_against_theta_or_moves_is_noticed(shop):
     keyed = dn.streams.KeyedPublisher(4.0, 100, theta=40, horizon=4096, block=16, public_keys=True)
-    calm, rising, high = np.full(2000, 10), np.where(np.arange(2000) < 1800, 5, 35), np.full(2000, 90)
+    calm, rising, high = np.full(2000, 10), np.where(np.arange(2000) < 1800, 5, 22), np.full(2000, 90)
     with DurablePublisher(shop.served.collector.folder.path / "live" / "rows", keyed) as stream:
         for name, values in (("calm", calm), ("rising", rising), ("high", high)):
             stream.push_many(values, keys=[name] * values.size)

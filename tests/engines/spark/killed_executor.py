@@ -42,7 +42,7 @@ def main(folder, secret):
     spark = (
         SparkSession.builder.master("local-cluster[2,1,700]")
         .config("spark.ui.enabled", "false")
-        .config("spark.log.level", "INFO")
+        .config("spark.log.level", "DEBUG")
         .config("spark.eventLog.enabled", "true")
         .config("spark.eventLog.compress", "false")
         .config("spark.eventLog.dir", (folder / "events").as_uri())

@@ -74,7 +74,7 @@ def _lines(
 
 
 @dataclass(slots=True)
-class Delivery:
+class DeliveryCounts:
     """What the collector has answered, which threads count together."""
 
     accepted: int = 0
@@ -111,7 +111,7 @@ class Fleet:
     """Devices that deliver over several connections, in threads. As a context it ends with all of them."""
 
     def __init__(self, address: str, path: str, requests: list[bytes]) -> None:
-        self.delivery = Delivery()
+        self.delivery = DeliveryCounts()
         self._address, self._path, self._requests = address, path, deque(requests)
         self._ended, self._failed = threading.Event(), threading.Event()
         self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(_CONNECTIONS)]
@@ -126,7 +126,7 @@ class Fleet:
         for thread in self._threads:
             thread.join()
 
-    def finish(self) -> Delivery:
+    def finish(self) -> DeliveryCounts:
         """Wait until everything was answered."""
         for thread in self._threads:
             thread.join(_GIVING_UP_S)

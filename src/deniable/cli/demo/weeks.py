@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deniable.cli.demo import shop
-from deniable.cli.demo.fleet import Delivery, Fleet, bodies, reports_in
+from deniable.cli.demo.fleet import DeliveryCounts, Fleet, bodies, reports_in
 from deniable.cli.demo.real_devices import REAL_DEVICES, RealDevices
 from deniable.cli.demo.running_collector import RunningCollector
 from deniable.collection import Collection
@@ -81,7 +81,7 @@ def run_weeks(
 
 
 def _killed_and_started(
-    collector: RunningCollector, folder: Path, week: int, delivery: Delivery, devices: RealDevices
+    collector: RunningCollector, folder: Path, week: int, delivery: DeliveryCounts, devices: RealDevices
 ) -> Crash:
     """Kill the collector while devices send, look at its disk, and start it again."""
     collector.kill()

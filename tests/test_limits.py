@@ -223,9 +223,9 @@ def test_sums_of_the_same_share_their_weights(monkeypatch):
     calls = Counter()
 
     def counted(name, function):
-        def call(*given):
+        def call(*given, **named):
             calls[name] += 1
-            return function(*given)
+            return function(*given, **named)
 
         return call
 

@@ -183,8 +183,7 @@ class Database:
 
         def made() -> Plan:
             question = cumulative_question(parse(text, self.collection, self.dimensions, key=self.key))
-            users = max(self._users(question.tables), 1)
-            return make_plan(question, self.collection, options.weights, users=users)
+            return make_plan(question, self.collection, options.weights, users=max(self._users(question.tables), 1))
 
         plan = self.revised(self._plans.get(("prefixes", text, options.weights), made))
         moments = self._moments(plan)
@@ -210,10 +209,7 @@ class Database:
         return guarded(moments, model, low, high, bounds.ends, plan.measured)
 
     def _moments(self, plan: Plan) -> Moments:
-        def asked(part: Plan) -> Moments:
-            return self._pairs.moments(part, self.dimensions)
-
-        return with_others(plan, asked(plan), asked)
+        return with_others(plan, lambda part: self._pairs.moments(part, self.dimensions))
 
     def _users(self, tables: tuple[str, ...]) -> int:
         """How many users can be in all of some tables."""
@@ -263,9 +259,8 @@ class Database:
             users = max(self._users(question.tables), 1)
             if question.keyed is not None:
                 return joined_plan(question, self.engine, options, users)
-            exact_first, unbiased = options.postprocess is None, options.unbiased
-            how = options.weights, options.sums
-            return make_plan(question, self.collection, *how, users=users, unbiased=unbiased, exact_first=exact_first)
+            how = {"users": users, "unbiased": options.unbiased, "exact_first": options.postprocess is None}
+            return make_plan(question, self.collection, options.weights, options.sums, **how)
 
         return self._plans.get(self._plan_key(text, options), made)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -146,7 +147,7 @@ def _print_table(
     if any(not isinstance(answer, DeniableError) for answer in answers) or len(answers) > 1:
         show(made)
         for note in notes:
-            click.echo(note)
+            click.echo(textwrap.fill(note, 80))
         if released.simulation:
             click.echo(NOTE)
 

@@ -74,9 +74,9 @@ def positions_of(domain: Private, ids: list[Any]) -> Integers:
     return np.array([known.get(str(each), -1) for each in ids], dtype=np.int64)
 
 
-def with_others(plan: Plan, moments: Moments, asked: Callable[[Plan], Moments]) -> Moments:
+def with_others(plan: Plan, asked: Callable[[Plan], Moments]) -> Moments:
     """Moments with what the other population adds to their errors; `asked` adds up a plan for the users."""
-    keyed = plan.keyed
+    keyed, moments = plan.keyed, asked(plan)
     if keyed is None or keyed.is_exact:
         return moments
     counts, counting = counting_plan(plan, keyed.values.shape[1])

@@ -164,7 +164,7 @@ def test_sums_of_an_epoch_are_what_they_are_called():
         theta = max(top // 5, 1)
         values = np.concatenate((random.integers(0, top + 1, 8192), np.full(1024, top), np.full(1024, theta)))
         lengths = run_lengths(values.size)
-        assert lengths == (1, 8, 64, 512)
+        assert lengths == (1, 32, 128, 512)
         cut = [min(value, theta) for value in values.tolist()]
         expected = [sum((a * 1024 // theta - b * 1024 // theta) ** 2 for a, b in zip(cut[::2], cut[1::2], strict=True))]
         for length in lengths[1:]:
@@ -175,6 +175,6 @@ def test_sums_of_an_epoch_are_what_they_are_called():
         sums.extend(values)
         asked = {question.name: question.total for question in sums.questions(int(sums._candidates[-1]))}
         assert asked["mean"] == sum(values.tolist())
-        assert asked["runs of 8"] == expected[1]
+        assert asked["runs of 32"] == expected[1]
         counts = [int((values > candidate).sum()) for candidate in sums._candidates]
         assert sums._above().tolist() == counts

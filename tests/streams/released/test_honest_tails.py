@@ -74,22 +74,6 @@ def test_what_a_later_theta_shows_is_said_of_all_earlier_epochs_that_look_alike(
         assert answer.note is None
 
 
-def test_what_came_before_a_rise_is_not_given_what_came_after():
-    """Values become ten times as large inside an epoch: only blocks that show it lack what the next θ shows."""
-    rng = np.random.default_rng(1)
-    values = np.concatenate((rng.geometric(0.1, 30_000), 10 * rng.geometric(0.1, 30_000)))
-    tops = ToPS(1.0, 2_000, warmup=1024, horizon=1 << 14, source=SeededSource(1), simulation=True)
-    tops.push_many(values)
-    truth = values[1024:]
-    epochs = tops.epoch_facts()
-    risen = next(k for k, epoch in enumerate(epochs) if epoch.learnt.theta > 300) - 1
-    assert epochs[risen].begin < 28_000 < epochs[risen + 1].begin
-    for start, stop in ((epochs[risen].begin, epochs[risen].begin + 6_000), (30_000, epochs[risen + 1].begin)):
-        low, high = tops.released.sum(start, stop).interval
-        assert low < truth[start:stop].sum() < high
-    assert tops.released.mean(epochs[risen].begin, epochs[risen].begin + 6_000).interval[1] < 12
-
-
 @pytest.mark.parametrize(("share", "mean"), [(0.001, 0.5), (0.005, 0.026), (0.01, 0.1), (0.2, 0.3), (0.002, 0.002)])
 def test_the_power_law_has_the_share_and_the_mean_that_it_was_given(share, mean):
     near, far = power_excess(share, mean, 50.0)

@@ -97,7 +97,7 @@ def _uploads(people: int) -> list[UnitCost]:
     before = _of_children()
     with collector() as process:
         in_batches(process, 2_000, 1)
-        send_all(process.port, PATH, BINARY_REPORTS, iter(reports), 32)
+        send_all(process.port, PATH, BINARY_REPORTS, reports, 32)
         assert process.folder is not None  # noqa: S101 - a collector has one
         size = sum(file.stat().st_size for file in process.folder.iterdir()) / (stored(process) or 1)
     taking = _of_children() - before - starting

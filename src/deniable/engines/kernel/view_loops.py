@@ -118,8 +118,8 @@ def _contributed(
             _add_masked(y, keys[low:high], weights[low:high], 1.0, supported)
         else:
             _add_cells(seeds, lows, widths, keys[low:high], factors[low:high], weights[low:high], 1.0, supported)
-        for place in range(entry, end):
-            _add_scaled(supported, coefficients[place], out[columns[place], : seeds.size])
+        for term in range(entry, end):
+            _add_scaled(supported, coefficients[term], out[columns[term], : seeds.size])
 
 
 @compiled

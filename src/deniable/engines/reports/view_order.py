@@ -31,7 +31,9 @@ class ViewOrder:
         starts = np.concatenate(([0], np.cumsum(np.bincount(view, minlength=views))))
         outcomes = np.take(y, order)
         wide = outcomes.size > 0 and int(outcomes.max()) >= 2**32
-        narrow: Words32 | Integers = outcomes.astype(np.int64 if wide else np.uint32, copy=False)
+        narrow: Words32 | Integers = (
+            outcomes.astype(np.int64, copy=False) if wide else outcomes.astype(np.uint32, copy=False)
+        )
         seeds = np.take(seed, order).astype(np.uint32, copy=False)
         return cls(seeds, narrow, order, starts)
 

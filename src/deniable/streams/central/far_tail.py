@@ -35,23 +35,6 @@ def power_excess(share: float, mean: float, bound: float) -> tuple[float, float]
     return share * _integral(low, 1.0, min(reach, max(bound, 1.0))), share * _integral(low, reach, max(bound, reach))
 
 
-def risen_excess(excess: float, theta: float, level: float, risen: float) -> float:
-    """E[(v − θ)+] after the mean of a stream has risen, if all values have, and the tail is exponential above θ.
-
-    With such a tail, E = (level/k)·e^(−k·θ/level); k follows from what was learnt, and stays.
-
-    >>> [round(risen_excess(0.1, 150.0, 38.0, risen), 2) for risen in (38.0, 50.0, 60.0)]
-    [0.1, 0.54, 1.29]
-    """
-    if not 0 < excess < level < risen:
-        return excess
-    low, high = 0.0, _LARGEST_POWER
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if level / middle * math.exp(-middle * theta / level) > excess else (low, middle)
-    return max(risen / low * math.exp(-low * theta / risen), excess) if low else excess
-
-
 def _mean_below(share: float, power: float) -> float:
     """∫ min(1, share·t^(−power)) dt from 0 to 1: the mean of cut values."""
     flat = min(share, 1.0) ** (1 / power) if power > 0 else 0.0

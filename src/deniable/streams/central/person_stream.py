@@ -144,7 +144,7 @@ class PersonStream:
         self._counted = counted
         self._position = self._epochs = 0  # events taken, and epochs begun
         self._stand_in: float | None = None  # in steps; None: it is `fill`
-        source = publisher.own_source("uncounted")
+        source = publisher._source.stream("other", "uncounted")  # noise of its own, by the same key
         self._uncounted = UncountedEvents(settings.bound.count_epsilon(settings.epsilon), settings.bound.most, source)
         self._turn = Turn()
 

@@ -144,10 +144,6 @@ class Publisher:
         """Blocks and tree that hold now, or are expected."""
         return self.settings.plan if self._blocks is None else self._blocks.plan
 
-    def own_source(self, name: str) -> Source:
-        """Noise for what somebody else asks about this stream: a function of its key, settings and the name."""
-        return self._source.stream("other", name)
-
     @property
     @in_turn
     def notice(self) -> str | None:
@@ -253,7 +249,10 @@ class Publisher:
 
     @in_turn
     def check(self, values: Any) -> None:
-        """Refuse what `push_many` would refuse, and do nothing else."""
+        """Refuse what `push_many` would refuse, and do nothing else.
+
+        >>> tops.check([5, 6])
+        """
         if self._ended:
             self._refuse_after_end()
         self._grid.units(values)

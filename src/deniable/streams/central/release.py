@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.arrays import Integers
-from deniable.streams.central.far_tail import risen_excess
 from deniable.streams.central.perturber import Perturber
 from deniable.streams.central.settings import Settings
 from deniable.streams.central.stream_forecast import StreamPlan
@@ -37,7 +36,7 @@ _STAND_IN_DOUBT = 0.5
 """How far stand-ins may be off on average, as a share of the mean: values of persons with many events differ."""
 _FAR_DOUBT = 2.0
 """Standard errors that Laplace noise exceeds upwards three times in a hundred."""
-_CLEARLY_MORE, _RISE = 4.0, 1.5
+_CLEARLY_MORE = 4.0
 _OUTWEIGHS = 10.0
 """Answers say so where values that noise may hide would make sums so many times as large, and add θ to every value."""
 
@@ -118,7 +117,6 @@ def _stretches(settings: Settings, parts: Sequence[Part]) -> list[Stretch]:
         truncation = replace(
             _truncation(settings, learnt), hidden=hidden, uncounted=_STAND_IN_DOUBT * learnt.uncounted * level
         )
-        truncation = _at_level(truncation, mean, learnt.mean_variance)
         if after is not None and truncation.excess is not None:
             if after[1].theta >= 2 * learnt.theta:
                 truncation = _in_hindsight(truncation, blocks, after, noise)
@@ -127,19 +125,6 @@ def _stretches(settings: Settings, parts: Sequence[Part]) -> list[Stretch]:
         result.append(Stretch(begin, noise, truncation, _smoothing(settings, learnt, blocks, noise)))
         after = part
     return result[::-1]
-
-
-def _at_level(truncation: Truncation, mean: float | None, variance: float) -> Truncation:
-    """Where published sums have risen since θ was learnt, more lies above it, and how much more is as much in doubt.
-
-    A rise that noise explains is none. One to more than twice as much is noted, and learnt again.
-    """
-    level, said, theta = truncation.level, truncation.excess, truncation.theta
-    if not level or not said or mean is None or mean <= level + _CLEARLY_MORE * math.sqrt(variance):
-        return truncation
-    error, risen = math.sqrt(truncation.excess_variance), min(mean, 2 * level, theta)
-    excess, most = (risen_excess(it, theta, level, risen) for it in (said, said + error))
-    return replace(truncation, excess=excess, excess_variance=max(most - excess, error) ** 2)
 
 
 def _as_later(truncation: Truncation, later: Truncation | None) -> Truncation:
@@ -163,54 +148,25 @@ def _in_hindsight(truncation: Truncation, blocks: Blocks, after: Part, noise: Tr
 
     The next epoch's mean, with what that one lacks, less the mean of the values as they were cut here. It is as far off
     as the level has changed in between; what was said before is as far off as the larger values that were not seen.
-    Blocks of zeros lost nothing and are left out, where noise lets them be known. Where the stream rose inside the
-    epoch, blocks before that are as they were when θ was learnt, and so is what they lost.
+    Blocks of zeros lost nothing and are left out, where noise lets them be known.
     """
     _, learnt, later = after
     mean, level = blocks.noisy_mean(), later.noisy_mean()
     if mean is None or level is None or learnt.excess is None:
         return truncation
     empty, size = _empty_below(blocks, noise), blocks.layout.block
-    risen = _risen_above(truncation, blocks, noise) if empty is None else None
-    empty = risen if empty is None else empty
     if empty is not None:
         totals = blocks.totals()
         mean = float(totals[totals >= empty * size].mean()) / size
-    doubt = (_LEVEL_DOUBT * level) ** 2
-    if learnt.mean is not None and learnt.theta > 2 * truncation.theta and learnt.mean_variance > 0:
-        # The mean of these values at the next θ was asked, too.
-        own = learnt.mean_variance / (learnt.mean_variance + doubt)
-        level, doubt = own * level + (1 - own) * learnt.mean, own * doubt
     whole = level + learnt.excess
-    seen, doubt = max(whole - mean, 0.0), doubt + learnt.excess_variance
+    seen, doubt = max(whole - mean, 0.0), (_LEVEL_DOUBT * whole) ** 2 + learnt.excess_variance
     before = truncation.excess_variance + seen**2
     weight = before / (before + doubt) if before + doubt > 0 else 0.0
     said = truncation.excess or 0.0
     excess = max(weight * seen + (1 - weight) * said, said)
     each = max(learnt.theta - truncation.theta, 0.0)
     square = max(truncation.excess_square, excess * each)
-    below = (0.0, 0.0) if risen is None else (said, truncation.excess_variance)
-    return replace(
-        truncation,
-        excess=excess,
-        excess_variance=weight * doubt,
-        excess_square=square,
-        empty_below=empty,
-        excess_below=below[0],
-        variance_below=below[1],
-    )
-
-
-def _risen_above(truncation: Truncation, blocks: Blocks, noise: TreeNoise) -> float | None:
-    """The mean between that of blocks before and after a rise inside the epoch. None, if none is seen."""
-    totals, size, level = blocks.totals(), blocks.layout.block, truncation.level
-    if level is None or level <= 0 or not totals.size:
-        return None
-    error = math.sqrt(float(noise.variance(np.array([0]), np.array([size]))[0])) / size
-    rates = totals / size
-    limit = math.sqrt(level * float(rates.max(initial=0.0)))
-    seen = _CLEARLY_MORE * error < min(limit - level, float(rates.max()) - limit) and limit > _RISE * level
-    return limit if seen and bool((rates < limit).any()) else None
+    return replace(truncation, excess=excess, excess_variance=weight * doubt, excess_square=square, empty_below=empty)
 
 
 def _empty_below(blocks: Blocks, noise: TreeNoise) -> float | None:

@@ -158,9 +158,7 @@ class StretchSums:
         counted = np.where(np.diff(sums) < truncation.empty_below * lengths, 0, lengths)
         before = np.concatenate(([0.0], np.cumsum(counted)))
         first, last = (np.interp(ends, edges, before) + np.maximum(ends - edges[-1], 0) for ends in (starts, stops))
-        excess, variance = truncation.added(last - first)
-        others = (stops - starts) - (last - first)
-        return excess + others * truncation.excess_below, variance + others**2 * truncation.variance_below
+        return truncation.added(last - first)
 
     def _tails(self, starts: Integers, stops: Integers) -> Floats:
         """3/k for a window whose noise is about that of k independent blocks: whole ones, and shares of two others."""

@@ -45,9 +45,7 @@ class Truncation:
     level: float | None = None
     """The mean of cut values when all this was learnt."""
     empty_below: float | None = None
-    """Blocks with a smaller published mean lost nothing, or `excess_below` per value."""
-    excess_below: float = 0.0
-    variance_below: float = 0.0
+    """Blocks with a smaller published mean lost nothing, and nothing is added back to them."""
     hidden: float = 0.0
     """The share of values that may lie anywhere up to the bound without being seen, where it matters."""
 

@@ -18,7 +18,8 @@ TEN_RELEASES = 1 / math.sqrt(2 * 9)
 
 
 def preamble():
-    releases = [row.repetitions for name in NAMES for row in committed(name)]
+    papers = [name for name in NAMES if name != "tables/star-schema"]  # which is about releases, and has more
+    releases = [row.repetitions for name in papers for row in committed(name)]
     yield "These runs have {} to {} releases", min(releases), max(releases)
 
 

@@ -394,6 +394,15 @@ def test_a_doctor_finds_what_is_wrong(tmp_path):
             durable.push_many(VALUES[start : start + 50])
         assert all(finding.well for finding in check_store(store))
         assert "500 values taken, 0 bad; the next position is 500" in list(check_store(store))[-1].text
+    for path, piece in (
+        (store / "private" / "state.json", "state"),
+        (max((store / "published").iterdir()), "open segment"),
+    ):
+        whole = path.read_bytes()
+        for index in (len(whole) // 3, len(whole) // 2):  # one bit of it
+            path.write_bytes(whole[:index] + bytes([whole[index] ^ 16]) + whole[index + 1 :])
+            assert [finding.piece for finding in check_store(store) if not finding.well] == [piece]
+        path.write_bytes(whole)
     os.chmod(store / "private" / "state.json", 0o644)  # noqa: PTH101
     assert [finding.piece for finding in check_store(store) if not finding.well] == ["permissions"]
     next((store / "private").glob("*.log")).unlink()

@@ -39,22 +39,7 @@ class StateFile:
                 f"the state file can be read by others, and it holds {self._holds}",
                 f"Run chmod 600 {path.name}, and start anew if anybody may have read it.",
             )
-        try:
-            record = json.loads(content)
-        except (ValueError, RecursionError):
-            raise damaged("state file") from None
-        if (
-            not isinstance(record, dict)
-            or record.get("format") != STATE_FORMAT
-            or record.get("version") != FILE_VERSION
-        ):
-            raise InvalidData(
-                "this is not a state file of this version, or it is damaged", "Use the version that wrote it."
-            )
-        if not isinstance(record.get("state"), dict):
-            raise damaged("state file")
-        unsealed(_covered(record), _key(record), "state file")
-        return record
+        return checked_record(content)
 
     def write(self, state: dict[str, Any], **more: Any) -> None:
         """Replace the file, whole or not at all, and wait until it is on the disk."""
@@ -71,6 +56,22 @@ class StateFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def checked_record(content: bytes) -> dict[str, Any]:
+    """What a state file holds, compared with its seal. The state has a seal of its own."""
+    try:
+        record = json.loads(content)
+    except (ValueError, RecursionError):
+        raise damaged("state file") from None
+    if not isinstance(record, dict) or record.get("format") != STATE_FORMAT or record.get("version") != FILE_VERSION:
+        raise InvalidData(
+            "this is not a state file of this version, or it is damaged", "Use the version that wrote it."
+        )
+    if not isinstance(record.get("state"), dict):
+        raise damaged("state file")
+    unsealed(_covered(record), _key(record), "state file")
+    return record
 
 
 def _covered(record: dict[str, Any]) -> dict[str, Any]:

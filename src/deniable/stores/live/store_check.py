@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,6 +16,8 @@ from deniable.errors import DeniableError, InvalidData
 from deniable.stores.live.folder_files import StoreFolder
 from deniable.stores.live.stored_stream import StoredStream
 from deniable.stores.live.value_log import ValueLog
+from deniable.stores.state_file import checked_record
+from deniable.streams.structure.state_values import unseal
 from deniable.wording import counted
 
 
@@ -85,11 +86,15 @@ def _modes(store: StoreFolder) -> StoreFinding:
 def _state(store: StoreFolder, stream: StoredStream) -> StoreFinding:
     """The state, and the log behind it. A log may be written to while it is read."""
     facts: dict[str, Any] | None = None
-    with suppress(OSError, ValueError):
-        record = json.loads(store.checkpoint.read_bytes())
+    with suppress(OSError, ValueError, KeyError, InvalidData):
+        record = checked_record(store.checkpoint.read_bytes())
+        unseal(record["state"], record["state"].get("version"))
         facts, key = record["store"], bytes.fromhex(record["state"]["key"])
     if facts is None:
-        return StoreFinding(False, "state", "cannot be read: the stream cannot be gone on with")
+        return StoreFinding(False, "state", "is damaged or cannot be read: the stream cannot be gone on with")
+    shared = not record["state"].get("per_key", False)  # otherwise every key has a warm-up of its own
+    if shared and stream.refresh() < facts["total"] - stream.settings.publisher.warmup:
+        return StoreFinding(False, "open segment", "is damaged: it ends before the last value that the state knows of")
     try:
         log = ValueLog(store.log(facts["log"]), facts["log"], key)
         batches = list(log.read())
@@ -99,7 +104,6 @@ def _state(store: StoreFolder, stream: StoredStream) -> StoreFinding:
     bad = facts["bad"] + sum(batch.bad for batch in batches)
     position = batches[-1].position if batches else facts["position"]
     words = f"{counted(total, 'value')} taken, {bad:,} bad; the next position is {position or 0:,}"
-    shared = not record["state"].get("per_key", False)  # otherwise every key has a warm-up of its own
     if batches and shared and max(total - stream.settings.publisher.warmup, 0) > stream.refresh():
         words += "; the last values are in the log and not published yet"
     return StoreFinding(True, "state and log", words)

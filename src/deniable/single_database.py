@@ -259,8 +259,11 @@ class Database:
             users = max(self._users(question.tables), 1)
             if question.keyed is not None:
                 return joined_plan(question, self.engine, options, users)
-            how = {"users": users, "unbiased": options.unbiased, "exact_first": options.postprocess is None}
-            return make_plan(question, self.collection, options.weights, options.sums, **how)
+            weights, sums, unbiased = options.weights, options.sums, options.unbiased
+            first = options.postprocess is None
+            return make_plan(
+                question, self.collection, weights, sums, users=users, unbiased=unbiased, exact_first=first
+            )
 
         return self._plans.get(self._plan_key(text, options), made)
 

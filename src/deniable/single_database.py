@@ -259,7 +259,7 @@ class Database:
             users = max(self._users(question.tables), 1)
             if question.keyed is not None:
                 return joined_plan(question, self.engine, options, users)
-            weights, sums, unbiased, first = options.weights, options.sums, options.unbiased, options.postprocess is None
+            _, weights, sums, unbiased, first = self._plan_key(text, options)
             return make_plan(
                 question, self.collection, weights, sums, users=users, unbiased=unbiased, exact_first=first
             )

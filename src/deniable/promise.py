@@ -12,6 +12,7 @@ from deniable import __version__
 from deniable.collection import Collection
 from deniable.shuffled_promise import HEADING, Mixer, shuffled_words
 from deniable.simulation import has_noise
+from deniable.tables.schema.pseudonyms import PSEUDONYM
 from deniable.tables.schema.report_format import ASSIGNED
 from deniable.tables.schema.rounds import FRESH, MEMOISED, ROTATING, Rounds, stands_for
 from deniable.tables.specification.lifetime_promises import memoised_promises
@@ -85,7 +86,7 @@ def sections(collection: Collection, mixer: Mixer | None = None) -> dict[str, li
         "How much": [*_how_much(numbers, rounds), *_other_modes(collection), *_others_spend(collection)],
         "What travels in clear": [
             f"Public columns: {', '.join(public)}." if public else "There are no public columns.",
-            "User ids, the name of the table" + (", and the number of the round." if rounds else "."),
+            _ids_travel(collection) + (", and the number of the round." if rounds else "."),
             *(f"Ids of {owner}, and that each of them has a row." for owner in collection.owners or {}),
         ],
         "What is not hidden": _not_hidden(single, rounds),
@@ -97,6 +98,15 @@ def sections(collection: Collection, mixer: Mixer | None = None) -> dict[str, li
         ],
         **({} if mixer is None else {HEADING: shuffled_words(collection, mixer)}),
     }
+
+
+def _ids_travel(collection: Collection) -> str:
+    """What names whoever sent a report."""
+    if collection.ids == PSEUDONYM:
+        in_rounds = " and in all rounds" if collection.rounds else ""
+        own = f"No user ids. A random name that her device drew for this collection, for all services{in_rounds}"
+        return f"{own}, the name of the table"
+    return "User ids, the name of the table"
 
 
 def _others_protected(collection: Collection) -> list[str]:
@@ -266,6 +276,7 @@ def facts(collection: Collection, mixer: Mixer | None = None) -> dict[str, Any]:
         "version": __version__,
         "design": collection.design,
         "coins": collection.coins,
+        "ids": collection.ids,
         "rounds": None if collection.rounds is None else collection.rounds.to_dict(),
         "epsilon": epsilon,
         "odds": {

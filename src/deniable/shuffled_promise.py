@@ -1,14 +1,17 @@
-"""What a mixer would add to the promise, in words: a statement about a deployment, not about the reports."""
+"""What a mixer adds to the promise, in words: a statement about a deployment, not about the reports."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 
 from deniable.collection import Collection
 from deniable.simulation import has_noise
+from deniable.tables.schema.pseudonyms import PSEUDONYM
 from deniable.tables.specification.runs import largest_epsilon
 
 HEADING = "If a mixer shuffles"
+_UPWARDS = Context(prec=3, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +31,37 @@ def shuffled_words(collection: Collection, mixer: Mixer) -> list[str]:
 
     epsilon = float(collection.spends.epsilon)
     smaller = shuffled_epsilon(epsilon, mixer.people, mixer.delta)
+    several = collection.rounds is not None and collection.rounds.answered > 1
+    linked = (
+        "She has the same name in all rounds, so they count as one message, and the number is about all of them "
+        "together. It holds if who answers does not depend on data, and every round is handed on once."
+    )
     return [
-        "Reports under user ids, as this collection sends them, are not mixed: for them there is no such claim.",
-        "If all of a user's reports travel as one message under a random name of her own, and somebody whom she "
-        f"trusts strips addresses and hands on {mixer.people:,} such messages in a random order, an analyst who sees "
-        f"them learns at most ε = {smaller:.3g} with δ = {mixer.delta:g}, instead of ε = {epsilon:.4g}.",
-        "Against the mixer, and against anybody who sees messages before him, the promise above stays what it is.",
+        "All of a user's reports of a round travel as one message under a random name of her own.",
+        f"If somebody whom she trusts strips addresses and times and hands on the messages of {mixer.people:,} people "
+        "who report honestly, in a random order, an analyst who sees only these learns at most "
+        f"ε = {rounded_up(smaller)} with δ = {mixer.delta:g}, instead of ε = {epsilon:.4g}.",
+        *([linked] if several else []),
+        "Against the mixer, and against anybody who sees messages before they are mixed, or some of them apart from "
+        "the others, the promise above stays what it is.",
     ]
+
+
+def rounded_up(epsilon: float) -> str:
+    """Three digits, never below the number itself.
+
+    >>> rounded_up(0.23401), rounded_up(4.0), rounded_up(12.34)
+    ('0.235', '4', '12.4')
+    """
+    return f"{_UPWARDS.create_decimal(Decimal(epsilon)).normalize():f}"
 
 
 def _no_claim(collection: Collection) -> str | None:
     if not has_noise(largest_epsilon(collection)):
         return "reports without noise are the rows themselves, in any order."
-    if any(table.public for table in collection.tables):
-        return "public columns travel with a message, and may tell whose it is."
-    if collection.rounds is not None and collection.rounds.answered > 1:
-        return "she answers several rounds, and messages under one name belong together; one message could be mixed."
+    if collection.ids != PSEUDONYM:
+        return (
+            "reports travel under user ids, which say whose each of them is in whatever order they come. "
+            'With ids = "pseudonym" they could be mixed.'
+        )
     return None

@@ -1,48 +1,58 @@
 """What `check --shuffled` says, and where it says that nothing can be said."""
 
 import json
+import math
 
 import pytest
 
 import deniable as dn
 from command_line import run
+from deniable.shuffled_promise import rounded_up
+from deniable.shuffling import shuffled_epsilon
 
 
 def checked(tmp_path, *arguments, table=None, **settings):
     table = table or dn.Table("users", age=dn.Ordinal(1, 95))
     path = tmp_path / "shop.toml"
-    dn.Collection(table, epsilon=4.0, **settings).save(path)
+    dn.Collection(table, **{"ids": "pseudonym", "epsilon": 4.0, **settings}).save(path)
     return run("check", path, *arguments)
 
 
 def test_a_mixer_is_described_with_its_numbers(tmp_path):
     done = checked(tmp_path, "--shuffled", "100000")
     words = " ".join(done.stdout.split())
-    assert "hands on 100,000 such messages in a random order" in words
+    assert "hands on the messages of 100,000 people who report honestly, in a random order" in words
     assert "at most ε = 0.235 with δ = 1e-09, instead of ε = 4." in words
-    assert "Reports under user ids, as this collection sends them, are not mixed" in words
+    assert "No user ids. A random name that her device drew for this collection" in words
     assert max(map(len, done.stdout.splitlines())) <= 80
     few = json.loads(checked(tmp_path, "--shuffled", "10", "--delta", "1e-6", "--json").stdout)
     assert "at most ε = 4 with δ = 1e-06" in " ".join(few["promise"]["If a mixer shuffles"])
     assert "If a mixer shuffles" not in checked(tmp_path).stdout
 
 
-@pytest.mark.parametrize(
-    ("settings", "reason"),
-    [
-        ({"table": dn.Table("users", age=dn.Ordinal(1, 95), city=dn.Public())}, "public columns travel"),
-        ({"name": "shop", "rounds": dn.Rounds(3, mode="fresh")}, "she answers several rounds"),
-    ],
-)
-def test_where_nothing_can_be_said(tmp_path, settings, reason):
-    words = " ".join(checked(tmp_path, "--shuffled", "100000", **settings).stdout.split())
-    assert f"No claim: {reason}" in words
-    assert "at most ε = 0" not in words
+def test_the_number_that_is_shown_is_never_below_the_bound():
+    for people in (10, 3_000, 77_777, 10**6):
+        bound = shuffled_epsilon(4.0, people, 1e-9)
+        assert bound <= float(rounded_up(bound)) <= bound * 1.01
 
 
-def test_rotating_rounds_that_she_answers_once_are_one_message(tmp_path):
+def test_there_is_no_claim_for_reports_by_user_id(tmp_path):
+    words = " ".join(checked(tmp_path, "--shuffled", "100000", ids="user").stdout.split())
+    assert "No claim: reports travel under user ids" in words
+    assert "0.235" not in words
+    without = checked(tmp_path, "--shuffled", "100000", "--simulation", epsilon=math.inf)
+    assert "No claim: reports without noise" in " ".join(without.stdout.split())
+
+
+def test_rounds_under_one_name_count_as_one_message(tmp_path):
     done = checked(tmp_path, "--shuffled", "100000", name="shop", rounds=dn.Rounds(12))
-    assert "at most ε = 0.235" in " ".join(done.stdout.split())
+    words = " ".join(done.stdout.split())
+    assert "at most ε = 0.235" in words
+    assert "same name in all rounds" not in words  # she answers once
+    twice = dn.Rounds(12, answers=2)
+    words = " ".join(checked(tmp_path, "--shuffled", "100000", name="shop", rounds=twice).stdout.split())
+    assert "She has the same name in all rounds, so they count as one message" in words
+    assert "at most ε = 0.235" in words  # of all that she ever spends
 
 
 @pytest.mark.parametrize("wrong", [("--shuffled", "0"), ("--shuffled", "10", "--delta", "0")])

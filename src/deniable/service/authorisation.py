@@ -14,6 +14,7 @@ from deniable.service.keys import Keys
 from deniable.service.report_commits import MayUpload
 from deniable.service.settings import is_loopback
 from deniable.service.tokens import read_token
+from deniable.tables.schema.pseudonyms import PSEUDONYM
 
 VOUCHED_HEADER = "deniable-user"
 EVERYBODY = "*"
@@ -45,21 +46,26 @@ def uploader(collector: Collector, headers: Mapping[str, str], address: str) -> 
     a listed proxy with Deniable-User     → for that user, or for everybody if it says *
     neither, where uploads are open       → for everybody
     neither                               → refused
+
+    Under pseudonyms, whatever says which user sends would say whose a name is: a token, and a proxy that vouches for
+    one user, are refused. A proxy that says * is a mixer.
     """
-    presented = bearer(headers)
+    presented, vouched = bearer(headers), headers.get(VOUCHED_HEADER)
+    if collector.folder.collection.ids == PSEUDONYM and (presented is not None or vouched not in (None, EVERYBODY)):
+        raise Refused(403, "pseudonym", "This upload says whose it is. Send pseudonyms without a token or a user.")
     if presented is not None:
         token = read_token(presented, collector.keys.keys().token_secrets, collector.now())
         if token is None:
             raise Refused(401, "token", "The token is invalid or has expired.")
         specification = collector.folder.collection.sha256
         return lambda uid: token.names(uid, specification)
-    vouched = headers.get(VOUCHED_HEADER)
     if vouched is not None:
         if not collector.settings.is_proxy(address):
             raise Refused(403, "not_a_proxy", "This address may not vouch for users.")
         return None if vouched == EVERYBODY else lambda uid: vouched == uid
     if collector.settings.needs_token:
-        raise Refused(401, "no_token", "Uploads need a token.")
+        needed = "a proxy that is listed" if collector.folder.collection.ids == PSEUDONYM else "a token"
+        raise Refused(401, "no_token", f"Uploads need {needed}.")
     if not collector.settings.open and any(header in headers for header in _FORWARDED):
         # The port is open because only this machine can reach it, and this came from elsewhere.
         raise Refused(401, "forwarded", "Forwarded uploads need a token, or a proxy that is listed.")

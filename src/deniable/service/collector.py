@@ -18,6 +18,7 @@ from deniable.service.keys import KeyFile
 from deniable.service.live_streams import LiveStreams
 from deniable.service.metrics import Metrics
 from deniable.service.open_database import OpenDatabase
+from deniable.service.pseudonym_rules import check_pseudonym_uploads
 from deniable.service.rate_limits import RateLimit
 from deniable.service.report_commits import ArrivedRequest, ReportCommits, to_event_loops
 from deniable.service.settings import ServeSettings
@@ -141,6 +142,7 @@ def init_folder(
 def open_collector(path: Path, settings: ServeSettings) -> Collector:
     """Open a folder to serve it. Only one server at a time may, unless the store is in PostgreSQL."""
     folder = collector_folder(path)
+    check_pseudonym_uploads(folder, settings)
     keys = KeyFile(path)
     keys.keys()
     local = folder.database is None

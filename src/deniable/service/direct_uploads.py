@@ -27,14 +27,14 @@ from deniable.service.reports_resource import (
     INLINE_BYTES,
     REPORTS_ROUTE,
     answer_headers,
+    body_limits,
     check_uploader,
     queue_reports,
     store_failed,
 )
-from deniable.service.upload_bodies import BodyLimits, BodyRefused, read_body
-from deniable.tables.reports.upload_format import BINARY_REPORTS
+from deniable.service.upload_bodies import BodyRefused, read_body
+from deniable.tables.reports.upload_format import BINARY_BUNDLES, BINARY_REPORTS
 
-_MEDIA_TYPE = BINARY_REPORTS.encode()
 _NOT_PLAIN = frozenset((b"origin", b"expect", b"transfer-encoding", b"content-encoding", b"upgrade", b"te", b"trailer"))
 _PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
 
@@ -47,14 +47,16 @@ class DirectUploads:
         self.url = f"/v1/collections/{collector.name}/reports".encode()
         settings = collector.settings
         self.most_bytes, self.body_seconds = min(INLINE_BYTES, settings.body_bytes), settings.body_seconds
-        self._limits = BodyLimits(settings.unpacked_bytes, settings.reports_per_request)
+        self._limits = body_limits(collector)
+        self._media_type = BINARY_BUNDLES if self._limits.bundle else BINARY_REPORTS
+        self.media_type = self._media_type.encode()
 
     def queue(self, upload: _Upload) -> None:
         """Check who sends, and what; `upload` is told when it is stored."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in upload.headers}
         may_upload = check_uploader(self.collector, headers, upload.address)
         try:
-            sent = read_body(bytes(upload.body), BINARY_REPORTS, self._limits)
+            sent = read_body(bytes(upload.body), self._media_type, self._limits)
         except BodyRefused as problem:
             raise Refused(problem.status, problem.reason, problem.words) from None
         queue_reports(self.collector, sent, may_upload, upload)
@@ -160,7 +162,7 @@ class UploadHttp(BoundedHttp):
             names.add(name)
             if name == b"content-length":
                 length = int(value) if value.isdigit() and len(value) < 10 else -1
-            elif name == b"content-type" and value != _MEDIA_TYPE:
+            elif name == b"content-type" and value != uploads.media_type:
                 return False
         return b"content-type" in names and 0 <= length <= uploads.most_bytes and not self.parser.should_upgrade()
 

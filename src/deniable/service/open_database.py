@@ -2,7 +2,8 @@
 
 Questions are answered by one thread, one after the other, and only so many may wait. An answer sees every report that
 was acknowledged a second before it was asked. Of a refreshed database only what is new is read, where the store says
-what that is (`GrowingStore`), else only tables and rounds that have grown.
+what that is (`growing`), else only tables and rounds that have grown. From the first question on it is refreshed every
+second, asked or not: so a question never waits for more than a second's reports.
 A question whose asker has left ends before its turn, or at the next block of reports.
 """
 
@@ -10,8 +11,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Event, Lock
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
+from threading import Event, Lock, Thread
 from typing import TypeVar
 
 import pyarrow as pa
@@ -20,8 +22,9 @@ from deniable.cancellation import Ended, ends_when
 from deniable.database import Database, connect
 from deniable.engines.collecting.collected_reports import Reports
 from deniable.engines.collecting.stored_reports import CollectorFolder, joined_rounds, stored_tables
-from deniable.engines.local.growing_store import GrowingStore
+from deniable.engines.local.growing_store import growing
 from deniable.errors import Failure
+from deniable.service.pseudonym_rules import check_may_ask
 from deniable.stores.collector.upload import CollectorStore
 
 MOST_WAITING = 16
@@ -50,8 +53,9 @@ class OpenDatabase:
         self._waiting = 0
         self._opened: tuple[int, float, Database] | None = None
         self._kept: dict[tuple[str, int], pa.Table] = {}
-        self._growing = GrowingStore(folder, store) if GrowingStore.suits(folder, store) else None
+        self._growing = growing(folder, store)
         self._fresh_s = 0.0
+        self._following: Thread | None = None
 
     def ask(self, question: Callable[[Database], Given], ended: Callable[[], bool] = lambda: False) -> Future[Given]:
         """Queue a question. It is not begun, or not finished, once `ended` says that nobody waits for it."""
@@ -59,6 +63,7 @@ class OpenDatabase:
         def answered() -> Given:
             if ended():
                 raise Ended
+            check_may_ask(self._folder, self._store)
             with ends_when(self._closing.is_set):  # if only the asker leaves, the next one finds it opened
                 database = self._database()
             with ends_when(lambda: self._closing.is_set() or ended()):
@@ -103,12 +108,26 @@ class OpenDatabase:
                 self._opened = (summary.version, now, self._opened[2])
         return self._opened[2]
 
+    def _follow(self) -> None:
+        """Keep an opened database fresh; what fails here fails again at the next question, which says so."""
+
+        def refreshed() -> None:
+            with ends_when(self._closing.is_set), suppress(Failure, Ended):
+                self._database()
+
+        while not self._closing.wait(FRESH_S):
+            with suppress(CancelledError, RuntimeError):  # it is being closed
+                self._thread.submit(refreshed).result()
+
     def _refreshed(self, reports: int) -> Database:
         if reports > MOST_KEPT_REPORTS or self._folder.simulation:
             self._kept = {}
             return connect(self._folder.path)
         if self._growing is not None:
             engine = self._growing.engine()
+            if self._following is None and engine is not None:
+                self._following = Thread(target=self._follow, name="following", daemon=True)
+                self._following.start()
             return connect(self._folder.path) if engine is None else connect(engine=engine)
         self._kept = stored_tables(self._folder, self._store, self._kept)
         return connect(Reports(self._folder.collection, joined_rounds(self._kept), {}))

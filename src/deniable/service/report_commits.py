@@ -18,9 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deniable.arrays import Booleans, Integers
+from deniable.engines.collecting.bundles import BROKEN
 from deniable.engines.collecting.sent_columns import FramedBody, SentColumns, SentReport
 from deniable.engines.collecting.wire_reports import (
     MALFORMED,
@@ -56,6 +58,7 @@ REASON_WORDS = {
     OTHER_COINS: "coins",
     ODD_PUBLIC: "public_value",
     UNNAMED_PUBLIC: "public_missing",
+    BROKEN: "bundle",
     OTHER_USER: "other_user",
     UploadOutcome.CONFLICT.value: "conflict",
 }
@@ -81,22 +84,30 @@ def count_of(sent: FramedBody | Sequence[SentReport]) -> int:
 
 
 class ReportCommits:
-    """Checks and stores groups of requests; the result for each is the body of its answer."""
+    """Checks and stores groups of requests; the result for each is the body of its answer.
+
+    Where reports travel in bundles, an answer counts bundles. Each is taken whole or not at all: its reports are stored
+    in one commit, so either all of its keys are held or none. Bundles of a commit are stored in the order of their
+    names, not in that of their arrival.
+    """
 
     def __init__(self, door: ReportDoor, store: CollectorStore, metrics: Metrics) -> None:
         self._door, self._store, self._metrics = door, store, metrics
+        self._size = 1 if door.bundles is None else door.bundles.reports
 
     def __call__(self, requests: Sequence[ArrivedRequest]) -> list[bytes]:
         """Store what is good, all in one commit."""
-        sent = SentColumns.of([request.sent for request in requests])
-        judged, counts = self._door.judge(sent), [count_of(request.sent) for request in requests]
+        sent, size = SentColumns.of([request.sent for request in requests]), self._size
+        judged, counts = self._door.judge(sent), [count_of(request.sent) // size for request in requests]
         cuts = list(accumulate(counts, initial=0))
         good = judged.codes == 0
         others = self._of_others(requests, cuts, sent, judged)
         if others:
             good[list(others)] = False
         fates = np.full(good.size, _REFUSED, dtype=np.uint8)
-        fates[good] = self._store.add_codes(self._uploads(sent, judged, np.flatnonzero(good)))
+        rows = self._stored_order(sent, np.flatnonzero(good))
+        fates[rows] = self._store.add_codes(self._uploads(sent, judged, rows))
+        fates = fates.reshape(-1, size).max(axis=1) if size > 1 else fates
         if not fates.any():
             self._metrics.answered({"accepted": good.size})
             return [_all_taken(count, 0) for count in counts]
@@ -108,14 +119,25 @@ class ReportCommits:
                 answers.append(_all_taken(accepted, repeated))
             else:
                 words = {
-                    row - first: REASON_WORDS[_reason(row, fates, judged, others)]
+                    row - first: REASON_WORDS[_reason(row, row * size, fates, judged, others)]
                     for row in range(first, last)
                     if fates[row] not in (_ACCEPTED, _REPEATED)
                 }
                 refused.update(words.values())
                 answers.append(_answer(accepted, repeated, words))
-        self._metrics.answered({"accepted": sum(taken[0]), "repeated": sum(taken[1]), **refused})
+        counted = {"accepted": sum(taken[0]), "repeated": sum(taken[1]), **refused}
+        self._metrics.answered({word: number * size for word, number in counted.items()})
         return answers
+
+    def _stored_order(self, sent: SentColumns, rows: Integers) -> Integers:
+        """In which order reports are stored: bundles by their names, everything else as it came."""
+        if self._door.bundles is None:
+            return rows
+        names = sent.uids.take(pa.array(rows[:: self._size]))
+        order = np.asarray(pc.array_sort_indices(names)).astype(
+            np.int64
+        )  # stable: of a name that came twice, the first
+        return rows.reshape(-1, self._size)[order].ravel()
 
     def _of_others(
         self, requests: Sequence[ArrivedRequest], cuts: Sequence[int], sent: SentColumns, judged: Judged
@@ -159,10 +181,10 @@ def _sums(which: Booleans, cuts: Sequence[int]) -> list[int]:
     return listed
 
 
-def _reason(row: int, fates: NDArray[np.uint8], judged: Judged, others: set[int]) -> str:
-    """Why a report was not taken."""
-    if fates[row] != _REFUSED:
-        return OUTCOMES[fates[row]].value
+def _reason(message: int, row: int, fates: NDArray[np.uint8], judged: Judged, others: set[int]) -> str:
+    """Why a message was not taken, whose first report is in this row."""
+    if fates[message] != _REFUSED:
+        return OUTCOMES[fates[message]].value
     return OTHER_USER if row in others else judged.reason(row) or MALFORMED
 
 

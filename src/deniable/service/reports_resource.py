@@ -100,10 +100,16 @@ def queue_reports(
         raise store_failed() from None
 
 
+def body_limits(collector: Collector) -> BodyLimits:
+    """How much a body may hold, and in which messages."""
+    settings, bundles = collector.settings, collector.door.bundles
+    return BodyLimits(settings.unpacked_bytes, settings.reports_per_request, bundles.reports if bundles else 0)
+
+
 async def _read(collector: Collector, headers: Mapping[str, str], body: bytes) -> FramedBody | list[SentReport]:
     encoding = headers.get("content-encoding", "").strip().lower()
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-    limits = BodyLimits(collector.settings.unpacked_bytes, collector.settings.reports_per_request)
+    limits = body_limits(collector)
     try:
         if len(body) <= INLINE_BYTES and not encoding:
             return read_body(body, media_type, limits)

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 
 from deniable.engines.collecting.stored_reports import CollectorFolder
 from deniable.errors import Failure, InvalidParameter, MissingExtra
+from deniable.service.pseudonym_rules import check_pseudonym_uploads
 from deniable.service.settings import ServeSettings
 from deniable.stores.collector.stream_log import StreamLog, has_streams
 from deniable.stores.live.folder_files import live_stores
@@ -26,6 +27,7 @@ def check_serving(folder: CollectorFolder, settings: ServeSettings) -> None:
             raise MissingExtra(package, "serve")
     if settings.mysql_port and settings.mysql_port == settings.port:
         raise InvalidParameter("mysql_port", "is the port of HTTP as well", "Choose another.")
+    check_pseudonym_uploads(folder, settings)
     _check_certificate(settings)
     _check_host(settings.host)
     if has_streams(folder.path):

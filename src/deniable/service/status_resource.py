@@ -7,7 +7,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from deniable.errors import InvalidParameter
+from deniable.engines.collecting.stored_reports import check_may_open
+from deniable.errors import BadInput
 from deniable.service.answers import Refused, answered
 from deniable.service.authorisation import bearer, refuse_expired, require_scope
 from deniable.service.collector import Collector
@@ -84,7 +85,9 @@ async def post_round(request: Request) -> Response:
         raise Refused(400, "rounds", "Say whether the round is open: true or false. Nothing was changed.")
     try:
         rounds.check(number)
-    except InvalidParameter as problem:
+        if is_open:
+            check_may_open(collector.folder, collector.store, int(number or 0))
+    except BadInput as problem:
         raise Refused(400, "rounds", str(problem)) from None
     assert isinstance(number, int)  # noqa: S101 - `check` has seen to it
     collector.store.set_round(number, is_open=is_open)

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from deniable.engines.collecting.bundles import bundled_lines, unbundled
 from deniable.engines.collecting.gathering import LONGEST_LINE, sent_line
 from deniable.engines.collecting.sent_columns import EndsInside, FramedBody, SentReport, TooManyReports, framed
 from deniable.engines.collecting.wire_reports import is_long
@@ -16,7 +17,7 @@ from deniable.errors import InvalidData
 from deniable.streams.local.stream_report import SIZE
 from deniable.streams.local.stream_report import parse as parse_stream_line
 from deniable.tables.reports.report import kind_of
-from deniable.tables.reports.upload_format import BINARY_REPORTS, REPORT_LINES, STREAM_REPORTS
+from deniable.tables.reports.upload_format import BINARY_BUNDLES, BINARY_REPORTS, REPORT_LINES, STREAM_REPORTS
 from deniable.tables.schema.report_format import REPORT_BYTES
 
 
@@ -33,6 +34,8 @@ class BodyLimits(NamedTuple):
 
     unpacked_bytes: int
     reports: int
+    bundle: int = 0
+    """How many reports a bundle has, where ids are pseudonyms; 0 where reports travel by user id."""
 
 
 def unpacked(body: bytes, encoding: str, limits: BodyLimits) -> bytes:
@@ -60,10 +63,26 @@ def unpacked(body: bytes, encoding: str, limits: BodyLimits) -> bytes:
 
 def read_body(body: bytes, media_type: str, limits: BodyLimits) -> FramedBody | list[SentReport]:
     """What a body holds. A report that cannot be read is there too, and is refused later, by its number."""
+    if limits.bundle:
+        return _read_bundles(body, media_type, limits)
     reader = _READERS.get(media_type)
     if reader is None:
         raise BodyRefused(415, "media_type", f"The content type must be {BINARY_REPORTS} or {REPORT_LINES}.")
     return reader(body, limits.reports)
+
+
+def _read_bundles(body: bytes, media_type: str, limits: BodyLimits) -> FramedBody:
+    """What a body of bundles holds; lines of single reports are not bundles."""
+    if media_type not in (BINARY_BUNDLES, REPORT_LINES):
+        raise BodyRefused(415, "media_type", f"The content type must be {BINARY_BUNDLES} or {REPORT_LINES}.")
+    if media_type == REPORT_LINES:
+        body = bundled_lines(_lines(body, limits.reports // limits.bundle), limits.bundle)
+    try:
+        return unbundled(body, limits.bundle, limits.reports)
+    except EndsInside:
+        raise BodyRefused(400, "framing", "The body ends inside a bundle.") from None
+    except TooManyReports:
+        raise _too_many(limits.reports) from None
 
 
 def read_stream_body(body: bytes, media_type: str, limits: BodyLimits) -> list[tuple[str, bytes]]:

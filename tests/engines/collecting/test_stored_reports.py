@@ -3,6 +3,7 @@
 import itertools
 import random
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -11,8 +12,8 @@ from deniable.database import connect
 from deniable.engines.collecting.sent_columns import SentReport
 from deniable.engines.collecting.stored_reports import collector_folder, seal
 from deniable.engines.collecting.wire_reports import ReportDoor
-from deniable.engines.local import growing_store
-from deniable.engines.local.growing_store import GrowingStore
+from deniable.engines.local import checked_rows, growing_layers
+from deniable.engines.local.growing_store import growing
 from deniable.errors import BadInput
 from deniable.service.collector import init_folder
 from deniable.stores.collector import settled_runs, sqlite_store
@@ -169,16 +170,24 @@ def reports_of(collection, people, turn=None):
     return sent
 
 
-def blocks(store):
-    """Everything that a store gives."""
-    return [(block.users.tolist(), block.reports.to_pylist()) for block in store.read(["view", "seed", "y"])]
+def contents(store, *, named=True):
+    """Everything that a store gives, by user if ids are kept."""
+    given = []
+    ids = iter([uid for names in store.user_ids() for uid in names.tolist()]) if named else itertools.repeat("")
+    for block in store.read(["view", "seed", "y"]):
+        assert (np.diff(block.users) > 0).all()
+        rows = [tuple(row.values()) for row in block.reports.to_pylist()]
+        given += [(next(ids), rows[first : first + store.slots]) for first in range(0, len(rows), store.slots)]
+    return sorted(given)
 
 
 @pytest.mark.parametrize("few", [0, 512])
 @pytest.mark.parametrize("kind", ["one report", "several", "rounds"])
 def test_a_store_that_grows_is_what_is_read_at_once(tmp_path, monkeypatch, kind, few):
-    monkeypatch.setattr(growing_store, "_FEW", few)
+    monkeypatch.setattr(checked_rows, "_FEW", few)
     monkeypatch.setattr(settled_runs, "PAGE_ROWS", 3)
+    monkeypatch.setattr(sqlite_store, "PAGES_AT_ONCE", 2)
+    monkeypatch.setattr(growing_layers, "LARGEST_MERGED", 30)
     users = dn.Table("users", age=dn.Ordinal(1, 95), **({"many": 3, "tau": 2} if kind == "several" else {}))
     options = {"rounds": dn.Rounds(2, mode="fresh")} if kind == "rounds" else {}
     collection = dn.Collection(users, epsilon=2.0, coins="assigned", name="shop", **options)
@@ -187,26 +196,77 @@ def test_a_store_that_grows_is_what_is_read_at_once(tmp_path, monkeypatch, kind,
     store = folder.open_store()
     if kind == "rounds":
         store.set_round(1, is_open=True)
-    assert GrowingStore.suits(folder, store)
-    growing, source, checked = GrowingStore(folder, store), random.Random(3), []  # noqa: S311 - a test
-    possible = growing_store.possible_rows
+    followed, source, checked = growing(folder, store), random.Random(3), []  # noqa: S311 - a test
+    possible = checked_rows.possible_rows
     monkeypatch.setattr(
-        growing_store, "possible_rows", lambda *given: checked.append(given[2].num_rows) or possible(*given)
+        checked_rows, "possible_rows", lambda *given: checked.append(given[2].num_rows) or possible(*given)
     )
     sent = reports_of(collection, [f"user {number}" for number in range(60)], 1 if kind == "rounds" else None)
     for step in range(20):
         chosen = [sent.pop() for _ in range(min(source.randint(1, 6), len(sent)))]
         assert store.add(chosen) == [UploadOutcome.ACCEPTED] * len(chosen)
         if step % 5 == 4:  # what arrived goes elsewhere
-            with monkeypatch.context() as patch:
-                patch.setattr(sqlite_store, "IDLE_RECENT", 0)
-                store.tidy()
+            settle(store, monkeypatch)
         if step % 3 == 2 or step == 19:
-            grown, anew = dn.connect(engine=growing.engine()), dn.connect(folder.path)
+            grown, anew = dn.connect(engine=followed.engine()), dn.connect(folder.path)
             mine, others = grown.engine.stores["users"], anew.engine.stores["users"]
-            assert blocks(mine) == blocks(others)
-            if kind != "rounds":
-                assert [*map(list, mine.user_ids())] == [*map(list, others.user_ids())]
+            if kind == "rounds":
+                assert blocks(mine) == blocks(others)
+            else:
+                held = contents(others)
+                if kind == "one report":  # ids are not kept
+                    held = sorted(("", rows) for _, rows in held)
+                assert contents(mine, named=kind == "several") == held
+                assert (mine.view_counts(99) == others.view_counts(99)).all()
             assert grown.engine.refused == anew.engine.refused
-    assert sum(checked) < 3 * sum(store.summary().counts.values())  # most were checked once, or twice when they settled
+    assert sum(checked) == sum(store.summary().counts.values())  # each once
+    store.close()
+
+
+def blocks(store):
+    """Everything that a store gives, in its order."""
+    return [(block.users.tolist(), block.reports.to_pylist()) for block in store.read(["view", "seed", "y"])]
+
+
+def settle(store, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite_store, "IDLE_RECENT", 0)
+        store.tidy()
+
+
+def test_tables_that_grow_are_joined(tmp_path, monkeypatch):
+    """Users report for the second table later than for the first, in another order, and some never."""
+    monkeypatch.setattr(growing_layers, "LARGEST_MERGED", 50)
+    shop = dn.Collection(
+        dn.Table("users", age=dn.Ordinal(1, 95)),
+        dn.Table("orders", many=3, tau=2, amount=dn.Ordinal(0, 9)),
+        epsilon=8.0,
+        coins="assigned",
+        name="shop",
+    )
+    init_folder(shop, tmp_path / "collected")
+    folder = collector_folder(tmp_path / "collected")
+    store = folder.open_store()
+    followed, sent = growing(folder, store), []
+    for name, people in (("users", range(90)), ("orders", range(120, 30, -1))):
+        row = {"users": {"age": 31}, "orders": {"amount": 7}}[name]
+        for uid in map(str, people):
+            reports = shop.client(user=uid).reports(name, [row])
+            sent += [Upload(name, 0, uid, report.slot, report.to_bytes()) for report in reports]
+    questions = (
+        "SELECT COUNT(*) AS n, AVG(age) AS a FROM users",
+        "SELECT SUM(amount) AS s FROM orders",
+        "SELECT COUNT(*) AS n, SUM(amount) AS s FROM users JOIN orders USING (uid) WHERE age < 40",
+    )
+    for first in range(0, len(sent), 27):
+        assert set(store.add(sent[first : first + 27])) == {UploadOutcome.ACCEPTED}
+        if first % 2:
+            settle(store, monkeypatch)
+        grown, anew = dn.connect(engine=followed.engine()), dn.connect(folder.path)
+        for question in questions[: 1 if first < 90 else 3]:
+            mine, others = (database.sql(question).to_arrow().to_pylist() for database in (grown, anew))
+            assert [*mine[0].values()] == pytest.approx([*others[0].values()], rel=1e-9)
+    assert max(len(held.layers) for held in grown.engine.stores.values()) > 2
+    ids, _ = grown.engine.id_reports("orders")
+    assert sorted(ids) == sorted(map(str, range(31, 121)))
     store.close()

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from deniable.engines.collecting.folder_writing import TableReports, write_folder
 from deniable.engines.collecting.row_counts import Summary
 from deniable.notebook import html_table
 from deniable.simulation import NOTE, one_kind
@@ -60,6 +59,7 @@ class Reports:
         >>> dn.connect(shop.gather([line]).save(folder))
         Database(users: 1 report)
         """
+        from deniable.engines.collecting.folder_writing import TableReports, write_folder
 
         def stored(name: str) -> TableReports:
             return TableReports(self[name].schema, iter(self[name].to_batches()), lambda: self.summaries[name])

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from deniable.engines.collecting.collected_reports import Reports
+from deniable.engines.collecting.gathered_bundles import gathered_bundles
 from deniable.engines.collecting.row_counts import Summary
 from deniable.engines.collecting.sent_columns import SentReport, wire_reports
 from deniable.engines.collecting.wire_reports import (
@@ -28,6 +29,7 @@ from deniable.errors import InvalidData
 from deniable.simulation import check_noise
 from deniable.tables.reports.report import parse
 from deniable.tables.reports.report_table import OTHER_SPECIFICATION
+from deniable.tables.schema.pseudonyms import PSEUDONYM
 from deniable.tables.schema.report_format import COVER
 from deniable.tables.specification.runs import largest_epsilon, run_tag
 from deniable.tables.specification.specification import Specification
@@ -75,12 +77,15 @@ def gather(
     """The reports in lines of JSON, as `Report.to_json` writes them. What cannot be read is counted by reason.
 
     The order of arrival may reveal something, so reports are sorted by user id. Ids are compared as texts: 1 and "1"
-    are one user. `advance` is called with the length of every line.
+    are one user. `advance` is called with the length of every line. Under pseudonyms lines are bundles, as
+    `Bundle.to_json` writes them, and what is not whole is counted among the lines of no table.
     """
     if isinstance(lines, (str, bytes)):
         raise InvalidData("lines are a single text", "Pass a list of lines, or an open file.")
     check_noise(largest_epsilon(collection), simulation=simulation)
     sent = {table.name: _Sent() for table in collection.tables}
+    if collection.ids == PSEUDONYM:
+        return _gathered_bundles(collection, lines, sent, advance, simulation=simulation)
     tags = {name: run_tag(collection, name, simulation=simulation) for name in sent}
     other_tags = {name: run_tag(collection, name, simulation=not simulation) for name in sent}
     lost: Counter[str] = Counter()
@@ -112,6 +117,23 @@ def gather(
         else:
             sent[name].add(Entry(str(uid), report.slot, report.to_bytes(), public, report.round))
     return _reports(collection, sent, lost, simulation=simulation)
+
+
+def _gathered_bundles(
+    collection: Specification,
+    lines: Iterable[str | bytes],
+    sent: dict[str, _Sent],
+    advance: Advance,
+    *,
+    simulation: bool,
+) -> Reports:
+    refused: Counter[str] = Counter()
+    for table, name, slot, report, turn in gathered_bundles(
+        collection, lines, refused, simulation=simulation, advance=advance
+    ):
+        sent[table].lines += 1
+        sent[table].add(Entry(name, slot, report, {}, turn))
+    return _reports(collection, sent, +refused, simulation=simulation)
 
 
 _UNREADABLE = SentReport("", b"")

@@ -16,7 +16,7 @@ import pyarrow as pa
 from deniable.engines.duckdb.duckdb_session import literal_path, open_duckdb
 from deniable.engines.duckdb.regular_files import why_not_a_file
 from deniable.errors import InvalidData
-from deniable.tables.schema.attributes import Categorical, Private
+from deniable.tables.schema.attributes import Categorical, Private, Text
 from deniable.wording import shown
 
 FRAMES = "Pass a frame, a dictionary of columns, or the path of a Parquet or CSV file."
@@ -61,6 +61,8 @@ def csv_type(domain: Private) -> str:
         if kind is bool:
             return "TRY_CAST({0} AS BOOLEAN)"
         return "coalesce({0}, '')" if "" in domain.values else "{0}"
+    if isinstance(domain, Text):
+        return "{0}"
     return {"number": "TRY_CAST({0} AS DOUBLE)", "date": "TRY_CAST({0} AS DATE)", "time": "TRY_CAST({0} AS TIMESTAMP)"}[
         domain.kind
     ]

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from deniable.arrays import Integers
 from deniable.engines.collecting.collected_reports import Collected, Reports
+from deniable.engines.collecting.drawn_names import names_secret
 from deniable.engines.collecting.folder_writing import TableReports, even_batches, write_folder, writing_folder
 from deniable.engines.collecting.inspecting import MAX_REJECTED, Inspection, check_share, inspect
 from deniable.engines.collecting.round_asking import Asking
@@ -30,6 +31,7 @@ from deniable.randomness import Source, release_source
 from deniable.tables.bulk import bulk_client as bulk
 from deniable.tables.bulk.column_encoding import REASONS, encode
 from deniable.tables.bulk.memoised_bulk import StickySource
+from deniable.tables.bulk.word_columns import dummies
 from deniable.tables.reports.report_table import check_texts, report_schema
 from deniable.tables.schema.attributes import Table
 from deniable.tables.schema.placing import WRONG_TYPE
@@ -59,6 +61,7 @@ def perturb(
     """The reports of all users in the given tables, in the round `number`. See `Collection.perturb`."""
     asking = Asking.of(collection, number, memory, simulation=simulation)
     source = release_source(source, simulation=simulation, epsilon=largest_epsilon(collection))
+    secret = names_secret(collection, frames, source)
     if not frames:
         raise InvalidParameter("tables", "are missing", "Pass the rows of one table at least.")
     for name in frames:
@@ -68,7 +71,9 @@ def perturb(
             Path(out).parent.mkdir(parents=True, exist_ok=True)  # rows may have to be spilled there
     try:
         parent = spill_parent(spill, out)
-        with RowReader(collection, frames, key, everyone, repeatable=source.simulation, spill=parent) as reader:
+        with RowReader(
+            collection, frames, key, everyone, repeatable=source.simulation, spill=parent, secret=secret
+        ) as reader:
             check_share(collection, inspect(collection, reader), max_rejected)  # before anything is drawn or charged
 
             def randomised(name: str) -> TableReports:
@@ -198,8 +203,7 @@ def _prepared(
         # A row that cannot be reported is replaced by a random one: a missing report would reveal that it was odd.
         chosen = []
         for column, domain in zip(codes, table.domains, strict=True):
-            dummies = source.below(domain.size, starts.size)
-            chosen.append(np.where(good[starts], column[starts], dummies))
+            chosen.append(np.where(good[starts], column[starts], dummies(domain, starts.size, source)))
         return uid.take(pa.array(starts)), starts, chosen, np.ones(starts.size, dtype=np.int64)
     kept = np.cumsum(good) - good  # how many good rows come before each
     good_counts = np.add.reduceat(good.astype(np.int64), starts)

@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from deniable.engines.collecting.drawn_names import name_of
 from deniable.engines.collecting.input_frames import (
     FRAMES,
     arrow_or_as_it_is,
@@ -45,7 +46,7 @@ def everyone_missing() -> InvalidParameter:
     return InvalidParameter(
         "everyone",
         "is missing: users without rows must send reports too, or their absence would reveal them",
-        "Pass the ids of all users, or a table with one row per user.",
+        "Pass the ids of all users (everyone=, --everyone FILE), or a table with one row per user.",
     )
 
 
@@ -117,7 +118,8 @@ class RowReader:
     """The tables that were passed, as sorted streams of batches that hold whole users.
 
     DuckDB's threads leave the rows of a user in any order, which is fine for a release: it draws among them at random.
-    For a simulation that is to be repeated, `repeatable` sorts them too.
+    For a simulation that is to be repeated, `repeatable` sorts them too. With a `secret`, users have the names that
+    follow from it instead of their ids.
     """
 
     def __init__(
@@ -129,9 +131,10 @@ class RowReader:
         *,
         repeatable: bool = False,
         spill: Path | None = None,
+        secret: str | None = None,
     ) -> None:
         self._collection, self._frames, self._key, self._given = collection, frames, key, everyone
-        self._repeatable, self._spill = repeatable, spill
+        self._repeatable, self._spill, self._secret = repeatable, spill, secret
         self._key_kinds: dict[str | None, str] = {}
         self._without_ids: dict[str, tuple[duckdb.DuckDBPyRelation, Table | None]] = {}
         self.names = [table.name for table in collection.tables if table.name in frames]
@@ -150,6 +153,7 @@ class RowReader:
                 (rows, relation.project(self._typed(relation, rows.table)) if rows.is_csv else relation)
                 for rows, relation in opened
             ]
+            opened = [(rows, self._named(rows, relation)) for rows, relation in opened]
             doubtful = self._types_are_doubtful(opened)
             for rows, relation in opened:
                 key = quoted(self._key_of(rows.table))
@@ -213,6 +217,13 @@ class RowReader:
             if len(kinds) > 1 or not kinds <= {"VARCHAR", *_INTEGERS}:
                 doubtful.add(owner)
         return doubtful
+
+    def _named(self, given: _Given, relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+        """The rows under the names of their users, where these are drawn. Ids of odd types stay, and are refused."""
+        kind = self._kind(given, relation)
+        if self._secret is None or (kind != "VARCHAR" and kind not in _INTEGERS):
+            return relation
+        return relation.project(f"* REPLACE ({name_of(self._key_of(given.table), self._secret)})")
 
     def _key_of(self, table: Table | None) -> str:
         """The column of ids: of users as it was passed, of others as the specification says."""

@@ -25,10 +25,12 @@ from deniable.engines.collecting.folder_writing import even_batches
 from deniable.engines.collecting.sent_columns import wire_reports
 from deniable.engines.collecting.wire_reports import public_column, value_family, wire_table
 from deniable.engines.duckdb.regular_files import is_folder, why_not_a_file
+from deniable.errors import BadInput
 from deniable.files import settle
 from deniable.stores.collector.database_file import DATABASE_FILE, postgresql, read_database
 from deniable.stores.collector.sqlite_store import STORE_FILE, SqliteStore
 from deniable.stores.collector.upload import CollectorStore, StoredRows
+from deniable.tables.schema.pseudonyms import PSEUDONYM
 from deniable.tables.specification.runs import SPECIFICATION_FILE, load_run, run_text
 from deniable.tables.specification.specification import Specification
 
@@ -186,9 +188,34 @@ def seal(folder: CollectorFolder, store: CollectorStore, out: Path | None = None
         if not (out / SPECIFICATION_FILE).exists():
             text = run_text(folder.collection, simulation=folder.simulation)
             (out / SPECIFICATION_FILE).write_text(text, encoding="utf-8")
-        for name, round_ in sorted(store.summary().counts):
+        for name, round_ in _sealable(folder, store):
             rows[name, round_] = _seal_table(folder, store, name, round_, out / name)
     return rows
+
+
+def _sealable(folder: CollectorFolder, store: CollectorStore) -> list[tuple[str, int]]:
+    """Tables and rounds that may be sealed: under pseudonyms only those to which nothing is added any more.
+
+    Two seals with few bundles between them would show which bundles these are.
+    """
+    if folder.collection.ids == PSEUDONYM and folder.collection.rounds is None:
+        store.set_round(0, is_open=False)
+    summary = store.summary()
+    parts = sorted(summary.counts)
+    if folder.collection.ids != PSEUDONYM:
+        return parts
+    closed = [(name, number) for name, number in parts if not summary.rounds.get(number)]
+    if parts and not closed:
+        raise BadInput("no round is closed. Nothing was sealed. Close one first: deniable round close FOLDER NUMBER")
+    return closed
+
+
+def check_may_open(folder: CollectorFolder, store: CollectorStore, number: int) -> None:
+    """Under pseudonyms, refuse to open a round again: it may be sealed, and what came later would stand out."""
+    if folder.collection.ids == PSEUDONYM and store.summary().rounds.get(number) is False:
+        raise BadInput(
+            "the round was closed, and under pseudonyms it stays closed. Nothing was changed. Open the next one."
+        )
 
 
 def _seal_table(folder: CollectorFolder, store: CollectorStore, name: str, round_: int, out: Path) -> int:

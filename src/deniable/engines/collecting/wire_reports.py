@@ -7,7 +7,6 @@ any. Both refuse for the reasons that are listed here, and both make columns her
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from deniable.arrays import Integers
+from deniable.engines.collecting.bundles import BROKEN, bundle_shape, whole_codes
 from deniable.engines.collecting.sent_columns import SentColumns, SentReport, Wire, framed
 from deniable.limits import LONGEST_TEXT
 from deniable.tables.coins.coin_columns import CoinCheck
@@ -25,10 +25,10 @@ from deniable.tables.reports.report_table import (
     OTHER_SPECIFICATION,
     OTHER_TURN,
     ROW_FAULTS,
+    RowFaults,
     has_assigned_coins,
     is_turn,
     report_schema,
-    row_faults,
 )
 from deniable.tables.reports.upload_format import binary_body
 from deniable.tables.schema.report_format import (
@@ -64,9 +64,9 @@ _REFUSALS = (
     OTHER_COINS,
     UNNAMED_PUBLIC,
     ODD_PUBLIC,
+    BROKEN,
 )
 """Why reports are refused; columns hold the number of a reason, and 0 for those that are not."""
-_KEPT_VIEWS = 1 << 12
 _CODE = {reason: np.uint8(number) for number, reason in enumerate(_REFUSALS)}
 
 
@@ -156,11 +156,13 @@ class ReportDoor:
         self._other_tags = np.array(others, dtype=np.uint64)
         self._coins = COIN_MODES.index(collection.coins)
         self.tables = tuple(names)
-        self._views = {name: lru_cache(maxsize=_KEPT_VIEWS)(collection.design_of(name).view) for name in names}
+        self._faults = {name: RowFaults(collection, name).compiled() for name in names}
         assigned = names if collection.coins == ASSIGNED else []
         self._coin_checks = {name: CoinCheck(collection, name) for name in assigned}
         self.owners = tuple(table.owner for table in collection.tables)
         """Who reports the rows of each table; None for users."""
+        self.bundles = bundle_shape(collection)
+        """What a message holds where ids are pseudonyms: it is taken or refused as a whole."""
 
     def token_name(self, table: int, uid: str) -> str | None:
         """What a token calls an id: ids of another population have the name of its owner before them.
@@ -210,7 +212,14 @@ class ReportDoor:
                 uids = sent.uids if whole else sent.uids.take(pa.array(rows))
                 codes[rows] = self._row_codes(name, uids, wire if whole else wire[rows])
                 self._judge_public(name, sent.lines, rows, codes, publics)
-        return Judged(codes, which, wire["round"].astype(np.int64), wire["slot"].astype(np.int64), publics)
+        rounds, slots = wire["round"].astype(np.int64), wire["slot"].astype(np.int64)
+        if self.bundles is not None:
+            if wire.size % self.bundles.reports:  # not even the number of reports is right
+                codes[:] = _CODE[BROKEN]
+            else:
+                are_whole = self.bundles.is_whole(which, slots, rounds)
+                codes = whole_codes(self.bundles, codes, _CODE[BROKEN], are_whole)
+        return Judged(codes, which, rounds, slots, publics)
 
     def _head_codes(self, wire: Wire, tags: NDArray[np.uint64], which: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Why reports cannot be of this collection, by their first bytes."""
@@ -236,7 +245,7 @@ class ReportDoor:
         """Judge the reports of one table: ranges, then the coins that the user was assigned."""
         columns = {column: wire[column].astype(np.int64) for column in REPORT_COLUMNS}
         is_cover = columns["y"] == np.int64(-1)
-        faults = row_faults(self._collection, name, columns, self._views[name])
+        faults = self._faults[name].of(columns)
         codes = np.where(faults > 0, faults + (_CODE[ROW_FAULTS[0]] - 1), 0).astype(np.uint8)
         good = np.flatnonzero(faults == 0)
         if self._collection.coins == ASSIGNED and good.size:

@@ -12,28 +12,27 @@ from __future__ import annotations
 
 import secrets
 import time
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from deniable.errors import Failure, InvalidData, InvalidParameter
-from deniable.exact import RandBelow, check_randbelow, secret_below, secret_coin
+from deniable.exact import RandBelow, check_randbelow
 from deniable.ledger import Ledger, key_of
 from deniable.limits import LONGEST_TEXT
-from deniable.mechanisms.frequency_oracle import FrequencyOracle
 from deniable.simulation import SimulatedDraws, is_simulated
 from deniable.tables.coins.assigned_coins import Coins, coins_of_slots, round_of_coins, scaled, user_bytes
 from deniable.tables.coins.turns import SECRET_BYTES, turn_prefix, turns_of
-from deniable.tables.designs.views import Axis, Design, Group, chances
 from deniable.tables.device.lifetimes import Lifetime, StickyDraws
+from deniable.tables.device.randomising import drawn_view, randomise
 from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with, name_of_draw
+from deniable.tables.reports.bundle import Bundle
 from deniable.tables.reports.report import Report, kind_of
 from deniable.tables.schema.attributes import Table
 from deniable.tables.schema.placing import WRONG_TYPE, Unplaceable
+from deniable.tables.schema.pseudonyms import NAME_BYTES, PSEUDONYM, USER_IDS
 from deniable.tables.schema.report_format import ASSIGNED, COVER, REPORT_BYTES
 from deniable.tables.schema.rounds import MEMOISED, ROTATING
 from deniable.tables.specification.runs import charge_of, largest_epsilon, run_tag
@@ -42,6 +41,8 @@ from deniable.tables.specification.specification import Specification
 Row = Mapping[str, Any]
 KEPT_FOR_LIFE = "life"
 """What the memory calls a collection's secret. Answers of a table of that name have a number after it."""
+_OWN_NAME = "own name"
+"""What the memory calls the pseudonym. A space keeps it apart from every table."""
 
 
 class Client:
@@ -76,6 +77,8 @@ class Client:
         clock: Callable[[], float] = time.time,
     ) -> None:
         check_randbelow(randbelow, largest_epsilon(collection), simulation=simulation)
+        if user is not None and collection.ids == PSEUDONYM:
+            raise InvalidParameter("user", "is given, and devices draw their own names here", "Leave it out.")
         self._user = _checked_user(user, needed=collection.coins == ASSIGNED)
         self.simulation = simulation or is_simulated(randbelow)
         self._collection = collection
@@ -134,6 +137,43 @@ class Client:
             answer = self._answer(asked) if self._ledger is None else self._charged(self._ledger, asked)
         return _read(answer)
 
+    def missing(self, round: int | None = None) -> tuple[str, ...]:  # noqa: A002 - as in SQL
+        """The tables that have not reported yet, in any client of this memory. A bundle needs all of them.
+
+        >>> shop.client().missing()
+        ('users',)
+        """
+        number = self._checked_round(round)
+        with self._alone():
+            turn = self._is_her_turn(number)
+            names = [table.name for table in self._collection.tables if turn]
+            return tuple(name for name in names if self._key(name, number) not in self._memory)
+
+    def bundle(self, round: int | None = None) -> Bundle | None:  # noqa: A002
+        """All reports of a user in one message, under the name that this memory has in this collection.
+
+        For collections with `ids="pseudonym"`. Every table has to have reported before, by this client or by one of
+        another service with the same memory. None in a round that is not hers.
+
+        >>> hidden = shop.with_settings(ids="pseudonym").client()
+        >>> report = hidden.report("users", {"age": 31})
+        >>> hidden.bundle().reports == report.to_bytes()
+        True
+        """
+        if self._collection.ids == USER_IDS:
+            raise InvalidParameter("ids", "are those of users, and bundles are for pseudonyms", "Send the reports.")
+        if lacking := self.missing(round):
+            raise InvalidData(f"table {lacking[0]!r} has not reported yet", "A bundle holds all tables. Report it.")
+        number = self._checked_round(round)
+        with self._alone():
+            if not self._is_her_turn(number):
+                return None
+            key = self._key(_OWN_NAME)
+            if key not in self._memory:  # kept before it is used, so that it stays the only one
+                self._memory[key] = self._randbelow(2 ** (8 * NAME_BYTES)).to_bytes(NAME_BYTES, "big").hex()
+            sent = "".join(self._memory[self._key(table.name, number)] for table in self._collection.tables)
+            return Bundle(self._memory[key], bytes.fromhex(sent))
+
     def _checked_round(self, number: int | None) -> int:
         """The round that is asked; 0 in a collection without rounds."""
         rounds = self._collection.rounds
@@ -177,7 +217,7 @@ class Client:
         """Refuse to repeat what was sent for another user: a second answer would spend ε again."""
         design = self._collection.design_of(table)
         for report, assigned in zip(sent, coins, strict=True):
-            drawn = _drawn_view(design, report.slot % len(design.parts), self._randbelow, assigned)
+            drawn = drawn_view(design, report.slot % len(design.parts), self._randbelow, assigned)
             if (report.view, report.seed) != (drawn.view, scaled(assigned.seed, drawn.oracle.seeds)):
                 raise Failure(
                     "the memory holds reports of another user. Nothing was sent. Use one memory per user; a person "
@@ -281,105 +321,3 @@ def _names(row: Row) -> set[str]:
         return {str(key) for key in row if isinstance(key, str)}
     except Exception:
         return set()
-
-
-def truncate(table: Table, rows: Sequence[tuple[int, ...]], randbelow: RandBelow) -> tuple[list[tuple[int, ...]], int]:
-    """`tau` rows, drawn with replacement from at most `many`, and how many those were.  [XDW20, Section 5.2]
-
-    A user without rows sends random rows of the domain, with weight zero. Of more than `many` rows, a random `many`
-    count: the rows behind the numbers 0, …, `many` − 1, each drawn from those that are left when its number first comes
-    up. Every draw is made whether it is needed or not.
-    """
-    if table.many is None:
-        dummy = _random_row(table, randbelow)
-        return [rows[0] if rows else dummy], 1
-    used, left = min(len(rows), table.many), list(rows)
-    numbered: dict[int, tuple[int, ...]] = {}
-    chosen = []
-    for _ in range(table.tau):
-        dummy = _random_row(table, randbelow)
-        number, index = secret_below(max(used, 1), randbelow), secret_below(max(len(left), 1), randbelow)
-        if used and number not in numbered:
-            numbered[number] = left.pop(index)
-        chosen.append(numbered[number] if used else dummy)
-    return chosen, used
-
-
-def _random_row(table: Table, randbelow: RandBelow) -> tuple[int, ...]:
-    return tuple(randbelow(domain.size) for domain in table.domains)
-
-
-def randomise(
-    table: Table,
-    design: Design,
-    rows: Sequence[tuple[int, ...]],
-    randbelow: RandBelow,
-    coins: Sequence[Coins] | None = None,
-    life: Lifetime | None = None,
-) -> list[tuple[int, int, int]]:
-    """(view, seed, y) of every report, in the order of their slots. `coins` are assigned ones, unless they are drawn.
-
-    In memoised rounds, `life` is what stays the same in all of them.
-    """
-    if life is not None:  # the same rows in another order are chosen alike
-        rows = sorted(rows)
-    chosen, count = truncate(table, rows, randbelow if life is None else life.of("rows"))
-    weight, parts = Fraction(count, table.many or 1), len(design.parts)
-    return [
-        _report(design, slot, table, chosen[slot // parts], weight, randbelow, coins[slot] if coins else None, life)
-        for slot in range(len(chosen) * parts)
-    ]
-
-
-class _DrawnView(NamedTuple):
-    view: int
-    group: Group
-    levels: tuple[int, ...]
-    oracle: FrequencyOracle
-
-
-def _drawn_view(design: Design, part: int, randbelow: RandBelow, coins: Coins | None) -> _DrawnView:
-    """The view of a report, by its assigned coins or by two draws."""
-    groups = design.parts[part]
-    reach = chances(groups)
-    index = bisect_right(reach, _public(reach[-1], randbelow, coins and coins.group))
-    group = groups[index]
-    local = _public(group.views, randbelow, coins and coins.view)
-    levels = group.choice(local)
-    return _DrawnView(design.offset(part, index) + local, group, levels, design.oracle(group.cells(levels)))
-
-
-def _public(bound: int, randbelow: RandBelow, word: int | None) -> int:
-    return randbelow(bound) if word is None else scaled(word, bound)
-
-
-def _report(
-    design: Design,
-    slot: int,
-    table: Table,
-    row: tuple[int, ...],
-    weight: Fraction,
-    randbelow: RandBelow,
-    coins: Coins | None,
-    life: Lifetime | None,
-) -> tuple[int, int, int]:
-    before = randbelow if life is None else life.of(f"{slot}")
-    drawn = _drawn_view(design, slot % len(design.parts), before, coins)
-    coordinates = tuple(_coordinate(axis, table, row, weight, before) for axis in drawn.group.axes)
-    number = drawn.group.number(drawn.levels, coordinates)
-    if life is not None:
-        seed = _public(drawn.oracle.seeds, life.of(f"{slot}:seed"), coins and coins.seed)
-        return drawn.view, *life.answer(slot, drawn.oracle, number, seed, randbelow)
-    if coins is None:
-        return drawn.view, *drawn.oracle.draw_report(number, randbelow)
-    return drawn.view, *drawn.oracle.draw_report(number, randbelow, scaled(coins.seed, drawn.oracle.seeds))
-
-
-def _coordinate(axis: Axis, table: Table, row: tuple[int, ...], weight: Fraction, randbelow: RandBelow) -> int:
-    """Where the row lies on an axis; tosses the coins that the axis rounds by."""
-    value, chance = (
-        axis.located(row[axis.attribute], table.domains[axis.attribute].size) if axis.attribute >= 0 else (0, 0)
-    )
-    up = axis.rounds_value and secret_coin(Fraction(chance), randbelow)
-    heavy = axis.rounds_weight and secret_coin(weight, randbelow)
-    return int(axis.coordinate(value, up, heavy))

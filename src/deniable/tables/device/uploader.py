@@ -26,6 +26,7 @@ from deniable.files import LockedFile
 from deniable.sealing import sealed, unsealed
 from deniable.tables.device.client import Client
 from deniable.tables.reports.upload_format import REPORT_LINES
+from deniable.tables.schema.pseudonyms import PSEUDONYM
 
 MOST_QUEUED = 10_000
 REPORTS_AT_ONCE = 100
@@ -39,7 +40,8 @@ _LATER = frozenset({408, 425, 429, 500, 502, 503, 504, 507})
 class Uploader:
     """Sends what a client reports to a collector, once it can be reached.
 
-    `url` is the collector's address and `user` the id under which reports are sent. `queue` is a file, one for each
+    `url` is the collector's address and `user` the id under which reports are sent; it is left out, like the token,
+    where devices send bundles under names of their own (`ids="pseudonym"`). `queue` is a file, one for each
     device; what is in it survives a restart. `client` should have a memory on the disk too, and a ledger: a report
     comes into the queue only after both have been written. With `delay_s`, every delivery first waits a random time up
     to that, so that it does not show when something happened.
@@ -60,7 +62,7 @@ class Uploader:
         url: str,
         token: str | None = None,
         *,
-        user: str | int,
+        user: str | int | None = None,
         queue: str | Path,
         collection: str | None = None,
         delay_s: float = 0.0,
@@ -72,7 +74,13 @@ class Uploader:
         name = collection or client.collection.name
         if name is None:
             raise InvalidParameter("collection", "has no name", "Pass collection=, the collector's name for it.")
-        self._client, self._parts, self._token, self._user = client, parts, token, user
+        self._bundles = client.collection.ids == PSEUDONYM
+        if self._bundles and (user is not None or token is not None):
+            problem = "and token would say whose a pseudonym is"
+            raise InvalidParameter("user", problem, "Leave both out: uploads under pseudonyms are open, or mixed.")
+        if user is None and not self._bundles:
+            raise InvalidParameter("user", "is missing", "Pass the id under which the reports are sent.")
+        self._client, self._parts, self._token, self._user = client, parts, token, user if user is not None else ""
         self._path = f"{parts.path.rstrip('/')}/v1/collections/{quote(name, safe='')}/reports"
         self._queue, self._delay_s, self._sleep = Path(queue), delay_s, sleep
         self.refused: Counter[str] = Counter()
@@ -92,8 +100,16 @@ class Uploader:
         *,
         round: int | None = None,  # noqa: A002 - as in the client
     ) -> None:
-        """Report rows, and put the reports into the queue. The same bytes are not queued twice."""
-        lines = [report.to_json(self._user, table, public) for report in self._client.reports(table, rows, round)]
+        """Report rows, and put the reports into the queue. The same bytes are not queued twice.
+
+        Under pseudonyms the queue gets one bundle, once every table has reported, whichever service was the last.
+        """
+        reports = self._client.reports(table, rows, round)
+        if self._bundles:
+            bundle = None if self._client.missing(round) else self._client.bundle(round)
+            lines = [] if bundle is None else [bundle.to_json()]
+        else:
+            lines = [report.to_json(self._user, table, public) for report in reports]
         with self._locked() as file:
             queued = _entries(file)
             new = [line for line in lines if line not in queued]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +15,10 @@ from numpy.typing import NDArray
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT
+from deniable.mechanisms._compiled import compiled, compiler_is_loaded
 from deniable.mechanisms.frequency_oracle import MaskedCells
 from deniable.simulation import mark
-from deniable.tables.coins.coin_columns import matches, turn_columns
+from deniable.tables.coins.coin_columns import MOST_TABULATED_VIEWS, CoinCheck, matches, turn_columns
 from deniable.tables.coins.turns import turn_prefix
 from deniable.tables.designs.views import View
 from deniable.tables.schema.report_format import ASSIGNED, COLUMN_TYPES
@@ -160,7 +163,7 @@ def possible_rows(collection: Specification, name: str, reports: pa.Table) -> tu
         complete = pc.and_(complete, pc.is_valid(reports[column]))
     refused: Counter[str] = Counter()
     reports, refused[MISSING_ENTRY] = _keep(reports, np.asarray(complete))
-    faults = row_faults(collection, name, _numbers(reports))
+    faults = row_checks(collection, name)[0].of(_numbers(reports))
     for number, reason in enumerate(ROW_FAULTS):
         refused[reason] += int(np.count_nonzero(faults == number + 1))
     reports, _ = _keep(reports, faults == 0)
@@ -179,7 +182,7 @@ def has_assigned_coins(collection: Specification, name: str, reports: pa.Table |
     uid = uid.combine_chunks() if isinstance(uid, pa.ChunkedArray) else uid
     slot, view, seed = (np.asarray(reports[column]).astype(np.int64) for column in COINS)
     if collection.rounds is None or collection.rounds.mode == MEMOISED:
-        return matches(collection, name, uid, slot, view, seed)
+        return row_checks(collection, name)[1].matches(uid, slot, view, seed)
     numbers, good = np.asarray(reports[ROUND_COLUMN]), np.zeros(len(uid), dtype=np.bool_)
     for number in np.unique(numbers).tolist():
         rows = np.flatnonzero(numbers == number)
@@ -240,21 +243,13 @@ def _numbered(ids: pa.Array) -> Integers:
     return np.asarray(pc.dictionary_encode(ids).indices.to_numpy(), dtype=np.int64)
 
 
-def row_faults(
-    collection: Specification,
-    name: str,
-    columns: Mapping[str, Integers],
-    view_of: Callable[[int], View] | None = None,
-) -> NDArray[np.uint8]:
-    """What is wrong with each report on its own: the number of a reason in `ROW_FAULTS` plus one; 0 if nothing is.
-
-    `view_of` is a faster `Design.view`, of whoever asks again and again.
-    """
+def row_faults(collection: Specification, name: str, columns: Mapping[str, Integers]) -> NDArray[np.uint8]:
+    """What is wrong with each report on its own: the number of a reason in `ROW_FAULTS` plus one; 0 if nothing is."""
     design = collection.design_of(name)
     slot, view, seed, y = (columns[column] for column in _COLUMNS)
     known = (view >= 0) & (view < design.views)
     listed = pc.dictionary_encode(arrow_integers(np.where(known, view, 0)))
-    views = [(view_of or design.view)(number) for number in listed.dictionary.to_pylist()]
+    views = [design.view(number) for number in listed.dictionary.to_pylist()]
     which = listed.indices.to_numpy()
     largest = np.array([drawn.outcomes - 1 for drawn in views], dtype=np.int64)[which]
     named = np.array([named_cells(drawn) for drawn in views], dtype=np.int64)[which]
@@ -264,6 +259,67 @@ def row_faults(
     fits &= (named == 0) | (np.bitwise_count(y) == named)
     placed = (slot >= 0) & (slot < collection.reports_per_user(name)) & (slot % len(design.parts) == parts)
     return np.select([~known, ~fits, ~placed], [np.uint8(1), np.uint8(2), np.uint8(3)], np.uint8(0))
+
+
+class RowFaults:
+    """`row_faults` for reports of one table that arrive in small groups: what the design says is tabulated once."""
+
+    def __init__(self, collection: Specification, name: str) -> None:
+        self._collection, self._name = collection, name
+        design = collection.design_of(name)
+        self._slots, self._parts = collection.reports_per_user(name), len(design.parts)
+        self._views: tuple[Integers, ...] | None = None
+        if design.views <= MOST_TABULATED_VIEWS:
+            facts = [(view.outcomes - 1, view.oracle.seeds - 1, named_cells(view), view.part) for view in design]
+            self._views = tuple(np.ascontiguousarray(column) for column in np.array(facts, dtype=np.int64).T)
+
+    def compiled(self) -> Self:
+        """The same, which has loaded the compiler: for whoever checks so often that this pays."""
+        _faults.dispatcher()
+        return self
+
+    def of(self, columns: Mapping[str, Integers]) -> NDArray[np.uint8]:
+        """What is wrong with each report: the number of a reason in `ROW_FAULTS` plus one; 0 if nothing is."""
+        if self._views is None or not compiler_is_loaded():
+            return row_faults(self._collection, self._name, columns)
+        faults = np.empty(columns["view"].size, dtype=np.uint8)
+        _faults(*(columns[column] for column in _COLUMNS), *self._views, self._slots, self._parts, faults)
+        return faults
+
+
+@lru_cache(maxsize=32)
+def row_checks(collection: Specification, name: str) -> tuple[RowFaults, CoinCheck]:
+    """What is tabulated for the reports of a table. Whoever checks them in parts does not want it made for each."""
+    return RowFaults(collection, name), CoinCheck(collection, name)
+
+
+@compiled
+def _faults(
+    slot: Any,
+    view: Any,
+    seed: Any,
+    y: Any,
+    outcomes: Any,
+    seeds: Any,
+    named: Any,
+    part_of: Any,
+    slots: Any,
+    parts: Any,
+    out: Any,
+) -> None:
+    for row in range(out.size):
+        number, answer = view[row], y[row]
+        if number < 0 or number >= part_of.size:
+            out[row] = 1
+            continue
+        fits = 0 <= answer <= outcomes[number] and 0 <= seed[row] <= seeds[number]
+        if fits and named[number]:
+            bits = 0
+            while answer:
+                bits, answer = bits + (answer & 1), answer >> 1
+            fits = bits == named[number]
+        placed = 0 <= slot[row] < slots and slot[row] % parts == part_of[number]
+        out[row] = 2 if not fits else 0 if placed else 3
 
 
 def named_cells(view: View) -> int:

@@ -1,8 +1,9 @@
-"""How reports travel to a collector: two forms of a body, stated once. Standard library only, for devices.
+"""How reports travel to a collector: the forms of a body, stated once. Standard library only, for devices.
 
 application/vnd.deniable.reports   each report: length of the id (2 bytes, big-endian), the id in UTF-8, 32 bytes
 application/vnd.deniable.stream-reports   the same with the 16 bytes of a stream's report
-application/x-ndjson               lines as `Report.to_json` writes them
+application/vnd.deniable.bundles   where ids are pseudonyms: 16 bytes of a name, and all reports of a user and round
+application/x-ndjson               lines as `Report.to_json` or `Bundle.to_json` writes them
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 BINARY_REPORTS = "application/vnd.deniable.reports"
+BINARY_BUNDLES = "application/vnd.deniable.bundles"
 STREAM_REPORTS = "application/vnd.deniable.stream-reports"
 REPORT_LINES = "application/x-ndjson"
 ID_LENGTH_BYTES = 2

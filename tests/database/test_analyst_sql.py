@@ -32,6 +32,7 @@ CASES = [
     "SELECT COUNT(*) AS n FROM people WHERE NOT CASE WHEN city = 'Rome' THEN score > 0 WHEN flag THEN age > 3 END",
 ]
 FUNCTIONS = [
+    "SELECT LEAST(SUM(age), 1e12) AS l, COUNT(*) AS n FROM people WHERE age < 2.5e+11",
     "SELECT SUM(age % 3) AS a, SUM(ABS(age)) AS b, AVG(SQRT(age + 5)) AS c, SUM(ROUND(weight, 1)) AS d, SUM(GREATEST(age, 2)) AS e FROM people",
     "SELECT SUM(grade) AS s, AVG(grade) AS a, SUM(LEAST(grade, 15) * 2) AS l FROM visits",
     "SELECT ROUND(AVG(age), 1) AS a, CAST(AVG(age) AS INT) AS b, ABS(SUM(-age)) AS c, GREATEST(COUNT(*), 1000) AS d, SQRT(COUNT(*)) AS e FROM people",

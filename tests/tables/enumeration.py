@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from fractions import Fraction
+from functools import cache
 from numbers import Integral
 
 import numpy as np
@@ -17,20 +18,19 @@ SEEDS = (0, 2_654_435_769)
 
 def law_of(run):
     """{result: probability} of `run(choose)`, where choose(chances) tells which of several outcomes happens."""
-    law, open_paths = defaultdict(Fraction), [()]
+    law, open_paths = defaultdict(Fraction), [((), Fraction(1))]
     while open_paths:
-        path, taken, weight = open_paths.pop(), [], Fraction(1)
+        (path, weight), taken = open_paths.pop(), []  # the weight is that of the whole path
 
         def choose(chances, path=path, taken=taken):
             nonlocal weight
-            possible = [outcome for outcome, chance in enumerate(chances) if chance]
             if len(taken) < len(path):
                 outcome = path[len(taken)]
             else:
-                outcome = possible[0]
-                open_paths.extend((*taken, other) for other in possible[1:])
+                outcome, *others = (outcome for outcome, chance in enumerate(chances) if chance)
+                open_paths.extend(((*taken, other), weight * chances[other]) for other in others)
+                weight *= chances[outcome]
             taken.append(outcome)
-            weight *= chances[outcome]
             return outcome
 
         result = run(choose)
@@ -39,8 +39,9 @@ def law_of(run):
     return dict(law)
 
 
+@cache
 def uniform(count):
-    return [Fraction(1, count)] * count
+    return (Fraction(1, count),) * count
 
 
 class Drawn:
@@ -79,7 +80,11 @@ class EnumeratedDevice:
     a public probability is listed with it; one that depends on data asks for the same 128 bits whatever its chance is.
     """
 
-    def __init__(self, choose):
+    def __init__(self, choose=None):
+        self.begin(choose)
+
+    def begin(self, choose):
+        """Another run."""
         self.choose, self.asked = choose, []
 
     def stand_in(self, monkeypatch, *modules):

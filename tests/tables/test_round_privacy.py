@@ -7,12 +7,13 @@ from fractions import Fraction
 import pytest
 
 import deniable as dn
+from deniable.client import Client
 from deniable.mechanisms.memoised_response import MemoisedResponse
 from deniable.mechanisms.randomized_response import RandomizedResponse
 from deniable.tables.device import client as device
 from tables.enumeration import Drawn, EnumeratedDevice, law_of, uniform
 
-MODULES = ("tables.device.client", "mechanisms.randomized_response", "mechanisms.memoised_response")
+MODULES = ("tables.device.randomising", "mechanisms.randomized_response", "mechanisms.memoised_response")
 FLAG = dn.Table("users", flag=dn.Categorical("a", "b"))
 LIFETIMES = list(itertools.product("ab", repeat=3))
 GRID = 2
@@ -80,7 +81,7 @@ def client_law(monkeypatch, collection, lifetime, table="users", user=None):
     def run(choose):
         dice = StickyDevice(choose)
         dice.stand_in(monkeypatch, *MODULES)
-        client = device.Client(collection, randbelow=dice.randbelow, user=user)
+        client = Client(collection, randbelow=dice.randbelow, user=user)
         sent = [client.reports(table, rows, number) for number, rows in enumerate(lifetime, 1)]
         again = [client.reports(table, lifetime[0], number) for number in range(1, len(lifetime) + 1)]
         assert again == sent  # a round asked twice repeats its bytes, whatever the row is now

@@ -95,7 +95,7 @@ COUNT = "SELECT COUNT(*) FROM users "
         ("SELECT n FROM (SELECT kind, COUNT(*) AS n FROM users GROUP BY kind LIMIT 2) t WHERE n > 3", "LIMIT in a derived table", None),
         ("SELECT COUNT(*) FROM users JOIN (SELECT kind, COUNT(*) AS n FROM users GROUP BY kind) t USING (kind)", "answers cannot be joined", None),
         ("WITH RECURSIVE t AS (SELECT age FROM users) SELECT COUNT(*) FROM t", "WITH takes SELECTs", None),
-        ("SELECT COUNT(*) FROM users WHERE uid NOT IN (SELECT uid FROM jobs)", "subqueries are not supported", None),
+        ("SELECT COUNT(*) FROM users WHERE uid NOT IN (SELECT uid FROM jobs)", "NOT IN and NOT EXISTS ask for users", None),
         ("SELECT COUNT(*) FROM users WHERE uid IN (SELECT uid FROM jobs GROUP BY uid)", "a semi-join is with one table", None),
         ("SELECT COUNT(*) FROM users SEMI JOIN jobs USING (uid)", "only inner joins", "jobs"),
         ("SELECT COUNT(*) FROM kinds", "a dimension cannot come first", "kinds"),

@@ -16,6 +16,7 @@ from deniable.queries.weights.product_weights import plan_table
 from deniable.queries.weights.table_plan import DESIGNED, DIRECT, Product
 from deniable.randomness import SeededSource
 from deniable.tables.designs import DESIGNS
+from effort import repetitions
 
 USERS = dn.Table("t", age=dn.Ordinal(0, 24), kind=dn.Categorical("a", "b", "c"))
 ORDERS = dn.Table("t", many=4, tau=2, age=dn.Ordinal(0, 24), kind=dn.Categorical("a", "b", "c"))
@@ -132,7 +133,7 @@ def test_rounded_sums_are_right_on_average_over_the_coin(design, rule):
 @pytest.mark.parametrize("design", DESIGNS)
 def test_contributions_are_right_on_average(design, rule):
     collection = dn.Collection(USERS, epsilon=3.0, design=design, fanout=3)
-    _, age, kind, reports = collected(collection, 60_000, seed=7)
+    _, age, kind, reports = collected(collection, repetitions(20_000, 60_000), seed=7)
     for sums in (DIRECT, DESIGNED):
         contributions = per_row(collection, made(collection, rule, QUESTIONS, sums), reports)
         for column, name in enumerate(QUESTIONS):

@@ -11,7 +11,7 @@ from deniable.exact import exp_between
 from deniable.tables.bulk import bulk_client as bulk
 from deniable.tables.coins.assigned_coins import coins_of_slots
 from deniable.tables.coins.coin_columns import coin_columns
-from deniable.tables.device import client as device
+from deniable.tables.device import randomising as device
 from tables.enumeration import EnumeratedDevice, EnumeratedSource, law_of
 from tables.test_user_level_privacy import MODULES, USER_ROWS, USERS, worst_ratio
 
@@ -20,11 +20,11 @@ ORDERS = dn.Table("orders", many=2, tau=2, amount=dn.Ordinal(0, 2))
 
 def device_law(monkeypatch, collection, name, user, rows):
     table, design = collection[name], collection.design_of(name)
+    coins, dice = coins_of_slots(collection, name, user), EnumeratedDevice()
+    dice.stand_in(monkeypatch, *MODULES)
 
     def run(choose):
-        dice = EnumeratedDevice(choose)
-        dice.stand_in(monkeypatch, *MODULES)
-        coins = coins_of_slots(collection, name, user)
+        dice.begin(choose)
         reports = device.randomise(table, design, rows, dice.randbelow, coins)
         assert 2**32 not in dice.asked  # no seed is drawn
         return tuple(tuple(map(int, report)) for report in reports)

@@ -13,7 +13,8 @@ from sqlglot import exp
 from deniable.checks import is_integer
 from deniable.queries.parsing.domain_values import constant_of
 from deniable.queries.parsing.scope import Node, Scope
-from deniable.tables.schema.attributes import Categorical, Ordinal, Private
+from deniable.queries.question.listed_words import ListedWords
+from deniable.tables.schema.attributes import Categorical, Enumerable, Ordinal
 from deniable.tables.schema.calendar_steps import CalendarStep
 from deniable.tables.schema.scalars import named_span, written
 
@@ -22,7 +23,7 @@ CAST_TO: dict[Any, Any] = {_TYPES.DATE: date, _TYPES.TIMESTAMP: datetime, _TYPES
 BELOW = -1
 """The position of a category that is not in the list."""
 WHOLE_NUMBER = re.compile(r"[0-9]{1,18}")
-_NUMBER = re.compile(r"(?=.{1,20}\Z)([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9])?")
+_NUMBER = re.compile(r"(?=.{1,20}\Z)([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?(?:[0-9]|1[0-8]))?")
 
 
 def number(scope: Scope, node: Node) -> Fraction:
@@ -63,7 +64,13 @@ def literal(scope: Scope, node: Node) -> Any:
     return value
 
 
-def bound_of(scope: Scope, kind: Node, node: Node, domain: Private) -> tuple[Node, Any]:
+PLAIN_WORDS = (
+    "a word is compared with something that is computed",
+    "Write the word itself, such as word = 'news'.",
+)
+
+
+def bound_of(scope: Scope, kind: Node, node: Node, domain: Enumerable) -> tuple[Node, Any]:
     """A comparison with a constant, as one with a position in a domain.
 
     Up to the last day of an interval means before the day after it, where the next one begins.
@@ -75,7 +82,7 @@ def bound_of(scope: Scope, kind: Node, node: Node, domain: Private) -> tuple[Nod
     return kind, position(scope, node, domain)
 
 
-def position(scope: Scope, node: Node, domain: Private) -> Any:
+def position(scope: Scope, node: Node, domain: Enumerable) -> Any:
     """A constant as a position in a domain: a whole number, or a fraction between two positions.
 
     Outside of the domain it is negative, or beyond the last position.
@@ -85,6 +92,8 @@ def position(scope: Scope, node: Node, domain: Private) -> Any:
         if type(value) is not type(domain.values[0]):
             known = ", ".join(map(str, domain.values[:5])) + (", …" if domain.size > 5 else "")
             raise scope.refusal(node, "the constant has another type than the attribute", f"It has {known}.")
+        if isinstance(domain, ListedWords) and value not in domain.values and domain.text.holds(value):
+            raise scope.refusal(node, *PLAIN_WORDS)
         return domain.encode(value) if value in domain.values else BELOW
     value = _of_kind(scope, node, domain)
     if _inside(domain, value):
@@ -141,7 +150,7 @@ def _like(value: Any, example: Any) -> Any:
     return value
 
 
-def is_outside(scope: Scope, node: Node, domain: Private) -> bool:
+def is_outside(scope: Scope, node: Node, domain: Enumerable) -> bool:
     """Whether a constant is none of the values of a domain, and outside of its range."""
     position_there = position(scope, node, domain)
     return bool(position_there < 0 or position_there > domain.known_size - 1)

@@ -16,7 +16,7 @@ from deniable.queries.parsing.constants import number
 from deniable.queries.parsing.functions import DOMAIN_FUNCTIONS
 from deniable.queries.parsing.rationals import Rationals
 from deniable.queries.parsing.scope import Node, PrivateColumn, Scope
-from deniable.tables.schema.attributes import Ordinal, Private
+from deniable.tables.schema.attributes import Enumerable, Ordinal
 
 MOST_COMPUTED_VALUES = 1_000_000
 COMPARISONS: dict[Any, Callable[[Any, Any], Any]] = {
@@ -46,17 +46,17 @@ def numbers(domain: Ordinal) -> Floats:
     return values
 
 
-def is_known(domain: Private) -> Booleans:
+def is_known(domain: Enumerable) -> Booleans:
     """Which positions of a domain stand for values, and not for what is missing."""
     return np.asarray(np.arange(domain.size) < domain.known_size)
 
 
-def compare(domain: Private, kind: Node, bound: Any) -> Booleans:
+def compare(domain: Enumerable, kind: Node, bound: Any) -> Booleans:
     """Which positions of a domain compare in this way with a bound, which may lie between two of them."""
     return _compare(domain, kind, bound) & is_known(domain)
 
 
-def _compare(domain: Private, kind: Node, bound: Any) -> Booleans:
+def _compare(domain: Enumerable, kind: Node, bound: Any) -> Booleans:
     positions = np.arange(domain.size)
     mask: Booleans
     if kind in (exp.EQ, exp.NEQ):

@@ -18,7 +18,9 @@ from sqlglot import exp
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.queries.parsing.scalar_functions import ON_DOMAINS, why_not
 from deniable.queries.parsing.scope import ColumnMeaning, Node, PrivateColumn, Scope
-from deniable.tables.schema.attributes import Categorical, Ordinal, Private
+from deniable.queries.parsing.word_conditions import check_words
+from deniable.queries.question.listed_words import ListedWords
+from deniable.tables.schema.attributes import Categorical, Enumerable, Ordinal
 from deniable.tables.schema.calendar_steps import CalendarStep
 from deniable.tables.schema.scalars import named_span, written
 
@@ -35,8 +37,10 @@ def only_attribute(scope: Scope, node: Node) -> PrivateColumn | None:
     return private[0]
 
 
-def values_of(scope: Scope, node: Node, domain: Private) -> pa.Array:
+def values_of(scope: Scope, node: Node, domain: Enumerable) -> pa.Array:
     """An expression at every value of a domain, in order."""
+    if isinstance(domain, ListedWords):
+        check_words(scope, node, domain)
     if domain.size > MOST_COMPUTED_VALUES:
         raise scope.refusal(node, "the attribute's domain is too large to calculate with", "Compare the attribute.")
     starts, *others = (_computed(scope, node, pa.table({_VALUE: column})) for column in _columns_inside(domain))
@@ -46,7 +50,7 @@ def values_of(scope: Scope, node: Node, domain: Private) -> pa.Array:
     return starts
 
 
-def _columns_inside(domain: Private) -> list[pa.Array]:
+def _columns_inside(domain: Enumerable) -> list[pa.Array]:
     """A domain's values; of intervals, several moments within each, at which a function has to be the same."""
     if isinstance(domain, Categorical) or domain.kind == "number":
         return [domain_column(domain)]
@@ -105,7 +109,7 @@ def _evaluator() -> duckdb.DuckDBPyConnection:
     return made
 
 
-def domain_column(domain: Private) -> pa.Array:
+def domain_column(domain: Enumerable) -> pa.Array:
     """The values of a domain as files would have them; of intervals, where they begin; NULL for what is missing."""
     if isinstance(domain, Categorical):
         return pa.array([*domain.values, *([None] if domain.missing_position is not None else [])])
@@ -117,7 +121,7 @@ def domain_column(domain: Private) -> pa.Array:
     return pa.array(values if scale == 1 else values / scale, mask=_absent(domain))
 
 
-def _absent(domain: Private) -> Booleans:
+def _absent(domain: Enumerable) -> Booleans:
     return np.asarray(np.arange(domain.size) >= domain.known_size)
 
 
@@ -140,7 +144,7 @@ def _moments(domain: Ordinal, ticks: Integers) -> pa.Array:
     return pa.array(ticks.astype(np.int64), pa.int64(), mask=absent).cast(pa.timestamp("us"))
 
 
-def truth_of(scope: Scope, node: Node, domain: Private) -> tuple[Booleans, Booleans]:
+def truth_of(scope: Scope, node: Node, domain: Enumerable) -> tuple[Booleans, Booleans]:
     """Where a condition is true, and where it is false; it may be neither."""
     values = values_of(scope, node, domain)
     if not pa.types.is_boolean(values.type):

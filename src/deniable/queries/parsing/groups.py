@@ -15,6 +15,7 @@ from deniable.queries.parsing.domain_values import distinct_of, only_attribute, 
 from deniable.queries.parsing.draft import SelectItem
 from deniable.queries.parsing.scope import Node, PublicColumn, Scope
 from deniable.queries.parsing.where import is_exact, without_parentheses
+from deniable.queries.question.listed_words import ListedWords
 from deniable.queries.question.question import MOST_GROUPS, PrivateGroups, PublicGroups
 from deniable.tables.schema.attributes import Ordinal
 
@@ -99,6 +100,8 @@ def _group(scope: Scope, node: Node, label: str) -> Groups:
         values, codes = column.dimension.groups(column.column)
         return PrivateGroups(label, column.attribute, values, codes)
     domain = column.domain
+    if isinstance(domain, ListedWords):
+        return PrivateGroups(label, column.attribute, domain.shown or (None,), domain.groups)
     _check_count(scope, node, domain.size)
     everything = tuple(domain.decode(code) for code in range(domain.size))
     return PrivateGroups(label, column.attribute, everything, np.arange(domain.size))

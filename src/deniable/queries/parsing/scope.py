@@ -14,7 +14,7 @@ from deniable.queries.parsing.grammar import position_of
 from deniable.queries.parsing.key_joins import joined_through_key
 from deniable.queries.question.conditions import AttributeKey
 from deniable.queries.question.question import KeyJoin, Lookup
-from deniable.tables.schema.attributes import PUBLIC_PREFIX, Private
+from deniable.tables.schema.attributes import PUBLIC_PREFIX, Enumerable, Text
 from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.schema.rounds import ROUND_COLUMN
 from deniable.tables.specification.specification import Specification
@@ -29,9 +29,15 @@ class PrivateColumn:
     """A private attribute, or a dimension's column as a function of one."""
 
     attribute: AttributeKey
-    domain: Private
+    domain: Enumerable
     dimension: Aligned | None = None
     column: str = ""
+
+
+TEXTS_ARE_LISTED = (
+    "a text attribute cannot be asked about here",
+    "Ask with db.sql: SELECT word, COUNT(*) FROM t GROUP BY word.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +166,9 @@ class Scope:
     def _attributes(self, table: str, name: str) -> list[ColumnMeaning]:
         for attribute, described in self.collection[table].attributes.items():
             if attribute.casefold() == name.casefold():
-                if isinstance(described, Private):
+                if isinstance(described, Text):
+                    raise QueryRefused(*TEXTS_ARE_LISTED)
+                if isinstance(described, Enumerable):
                     return [PrivateColumn((table, attribute), described)]
                 return [PublicColumn(table, self.collection[table].column(attribute))]
         return []

@@ -9,6 +9,8 @@ from deniable.errors import QueryRefused
 from deniable.queries.parsing.grammar import split_statements
 
 QUESTION, EXPLAIN, DESCRIBE, SHOW = "question", "explain", "describe", "show"
+ASKING = (QUESTION, EXPLAIN)
+"""What is about people, and not about the specification."""
 _FIRST_WORDS = re.compile(r"\s*(explain\s+analyze|explain|describe|desc|show)\b\s*(.*)", re.IGNORECASE | re.DOTALL)
 
 

@@ -83,6 +83,10 @@ def _read(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
         return _read(scope, node.this, negated=negated)
     if isinstance(node, exp.Not):
         return _read(scope, node.this, negated=not negated)
+    if negated and (isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query"))):
+        problem = "NOT IN and NOT EXISTS ask for users whom no report of the other table names"
+        repair = "Ask without this condition, ask with IN or EXISTS instead, and subtract the second answer."
+        raise scope.refusal(node, problem, repair)
     if node.find(exp.Subquery, exp.Select, exp.Exists):
         raise scope.refusal(node, "subqueries are not supported", "Ask two questions.")
     if not node.find(exp.Column):

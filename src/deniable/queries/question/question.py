@@ -164,6 +164,12 @@ class Question:
     """A table of another population that takes part, besides `tables`."""
 
     @property
+    def has_no_group(self) -> bool:
+        """Whether WHERE excludes every row, and so every group; or no value of a private attribute is in any group."""
+        private = [group.codes for group in self.groups if isinstance(group, PrivateGroups) and group.codes.size]
+        return bool(self.groups) and (not self.possible or any((codes < 0).all() for codes in private))
+
+    @property
     def counts(self) -> frozenset[int]:
         """The moments that are numbers of rows."""
         return frozenset(number for number, moment in enumerate(self.moments) if moment.indicator)

@@ -8,9 +8,11 @@ divided by the view's probability. For one axis, the others being given, that is
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -18,8 +20,8 @@ import numpy as np
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.mechanisms.frequency_oracle import second_moments
+from deniable.queries.weights.axis_layers import FEW_FUNCTIONS, Layer, layer_of
 from deniable.queries.weights.predicate_decompositions import Option, axis_options, predicate_terms
-from deniable.queries.weights.row_products import Rows
 from deniable.queries.weights.tree_weights import Weights, greedy, optimal, undivided, weighted_decompositions
 from deniable.tables.designs.views import Design, Group
 from deniable.trees import Tree
@@ -32,12 +34,9 @@ WORTH_DEPTH = 0.02
 """Nodes below constant ones are only divided further if the variance is more than this above the least."""
 MOST_ADDED = 500_000
 """Added cells of a whole plan."""
-FEW_FUNCTIONS = 4
-"""Up to this many functions of an axis are weighed separately; more share what most of them have in common."""
 ROUNDS = 3
 MOST_PRICED_VIEWS = 2**16
 MOST_WEIGHTS = 50_000_000
-NEGLIGIBLE_WEIGHT = 1e-12
 TOO_MANY_GROUPS, GROUP_BY_BINS = (
     "the question has too many groups for domains so large",
     "Group by bins: FLOOR(x / 10).",
@@ -74,29 +73,6 @@ class Rule:
 
     def __str__(self) -> str:
         return f"{self.name}({self.k})" if self.k else self.name
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Layer:
-    """One level of an axis: patterns of weights on its nodes, and of which patterns each product is made."""
-
-    patterns: Rows
-    """Each pattern's weights on nodes."""
-    shares: Rows
-    """Each product's share of patterns."""
-
-    @property
-    def active(self) -> Booleans:
-        """Which products have weight on this level."""
-        active: Booleans = self.shares.counts > 0
-        return active
-
-    @property
-    def nodes(self) -> int:
-        """How many nodes carry weight for some product."""
-        used = np.zeros(int(self.patterns.columns.max(initial=-1)) + 1, dtype=bool)
-        used[self.patterns.columns] = True
-        return int(np.count_nonzero(used))
 
 
 def weigh(
@@ -137,7 +113,7 @@ def _weigh_predicates(group: Group, wanted: Sequence[Sequence[Floats]], k: int) 
     layers = []
     for known, choices, used in zip(weights, group.levels, positions, strict=True):
         stacked = [np.array([levels[level] for _, levels in known.values()]) for level in choices]
-        layers.append([_layer(level, np.array(used)) for level in stacked])
+        layers.append([layer_of(level, np.array(used)) for level in stacked])
     return layers, np.array(products)
 
 
@@ -171,28 +147,8 @@ def _weigh_axes(
     layers = []
     for axis, choices in enumerate(group.levels):
         stacked = [np.concatenate([batch_weights[level] for batch_weights in weights[axis]]) for level in choices]
-        layers.append([_layer(level_weights, indices[axis]) for level_weights in stacked])
+        layers.append([layer_of(level_weights, indices[axis]) for level_weights in stacked])
     return layers
-
-
-def _layer(weights: Floats, indices: Integers) -> Layer:
-    """The patterns of one level: the weightings themselves if they are few, else single nodes and what is common."""
-    scale = float(np.abs(weights).max(initial=0.0))
-    weights = np.where(np.abs(weights) > NEGLIGIBLE_WEIGHT * scale, weights, 0.0)
-    if weights.shape[0] <= FEW_FUNCTIONS:
-        used = np.any(weights != 0.0, axis=1)
-        return Layer(Rows.of(weights), Rows.of(np.eye(used.size) * used[:, None]).take(indices))
-    common = np.median(weights, axis=0)
-    rest = weights - common
-    rest[np.abs(rest) <= NEGLIGIBLE_WEIGHT * scale] = 0.0
-    nodes = np.flatnonzero(rest.any(axis=0))
-    patterns = np.zeros((nodes.size, rest.shape[1]))
-    patterns[np.arange(nodes.size), nodes] = 1.0
-    shares = rest[:, nodes]
-    if common.any():
-        patterns = np.concatenate((patterns, common[None, :]))
-        shares = np.concatenate((shares, np.ones((rest.shape[0], 1))), axis=1)
-    return Layer(Rows.of(patterns), Rows.of(shares).take(indices))
 
 
 def _weigh_family(
@@ -212,13 +168,15 @@ def _weigh_family(
         return [_plain(*axis, rule) for axis in zip(trees, functions, unpriced, strict=True)]
     prices = _prices(design, group)
     depths = [0] * len(trees) if prices is None else _depths(trees, functions, unpriced, prices, alone)
-    weights = [optimal(*axis) for axis in zip(trees, functions, unpriced, depths, strict=True)]
+    weights: list[Weights] = [()]
+    if prices is None or len(trees) > 1:  # a single axis depends on no other
+        weights = [optimal(*axis) for axis in zip(trees, functions, unpriced, depths, strict=True)]
     if prices is None:
         return weights
     opened = None
     if len(trees) == 1 and depths[0] and len(group.levels[0]) == trees[0].levels:
         opened = _worth_opening(trees[0], functions[0], _floored(prices), group.views)
-    for _ in range(ROUNDS if len(trees) > 1 else 1):  # a single axis depends on no other
+    for _ in range(ROUNDS if len(trees) > 1 else 1):
         for axis, (tree, choices) in enumerate(zip(trees, group.levels, strict=True)):
             costs = prices
             for other in range(len(trees) - 1, -1, -1):
@@ -233,8 +191,7 @@ def _weigh_family(
 
 def _floored(costs: Floats) -> list[float]:
     """A level that the others leave without any weight costs nothing, and means nothing: a trace of a cost."""
-    floored: list[float] = np.maximum(costs, costs.max() * 1e-9).tolist()
-    return floored
+    return list(map(float, np.maximum(costs, costs.max() * 1e-9)))
 
 
 def _unpriced(group: Group) -> list[list[float]]:
@@ -266,9 +223,6 @@ def _depths(
     """
     axes = [_AxisDepths(*axis) for axis in zip(trees, functions, costs, strict=True)]
     depths, most = [0] * len(axes), [axis.deepest for axis in axes]
-    effort = EFFORT
-    if len(axes) == 1:
-        effort = MOST_EFFORT
     if len(axes) == 1 or not alone:  # further down, the nodes of a single axis are divided one by one
         most = [min(depth, 1) for depth in most]
 
@@ -278,7 +232,8 @@ def _depths(
             total = total @ axis.norms(depth)
         return float(total)
 
-    views, work = prices.size, float(np.prod([axis.nodes(0) for axis in axes], dtype=np.float64))
+    work = float(np.prod([axis.nodes(0) for axis in axes], dtype=np.float64))
+    room = min((MOST_EFFORT if len(axes) == 1 else EFFORT) * prices.size, MOST_ADDED)
     reached, allowed = variance(depths), (1 + WORTH_DEPTH) * variance([axis.deepest for axis in axes])
     while reached > allowed:
         best, gain = None, 0.0
@@ -286,7 +241,7 @@ def _depths(
             if depths[number] == most[number]:
                 continue
             growth = axis.nodes(depths[number] + 1) / axis.nodes(depths[number])
-            if growth > 1 and work * growth <= min(effort * views, MOST_ADDED):
+            if growth > 1 and work * growth <= room:
                 deeper = [depth + (other == number) for other, depth in enumerate(depths)]
                 saved = (reached / variance(deeper) - 1) / (growth - 1)
                 if saved > gain:
@@ -305,7 +260,7 @@ class _AxisDepths:
     def __init__(self, tree: Tree, functions: Floats, costs: Sequence[float]) -> None:
         self._axis, self._used = (tree, functions, costs), [n for n, cost in enumerate(costs) if np.isfinite(cost)]
         self.deepest = tree.levels - 1 if len(functions) <= FEW_FUNCTIONS else 1
-        self._known: dict[int, tuple[int, Floats]] = {}
+        self._known = _known_depths(tree, hashlib.sha256(functions.tobytes()).digest(), tuple(costs))
 
     def nodes(self, depth: int) -> int:
         """How many carry weight."""
@@ -321,6 +276,12 @@ class _AxisDepths:
             norms = np.array([np.square(weights[level]).sum(axis=1).mean() for level in self._used])
             self._known[depth] = (_carriers(weights), norms)
         return self._known[depth]
+
+
+@lru_cache(maxsize=64)
+def _known_depths(_tree: Tree, _functions: bytes, _costs: tuple[float, ...]) -> dict[int, tuple[int, Floats]]:
+    """By depth how many nodes carry weight, and their norms: designs that are compared share their trees."""
+    return {}
 
 
 def _worth_opening(tree: Tree, functions: Floats, costs: Sequence[float], views: int) -> list[Booleans]:

@@ -17,10 +17,13 @@ import numpy as np
 from deniable.arrays import Floats, Integers
 from deniable.errors import QueryRefused
 from deniable.mechanisms.frequency_oracle import NamedCell
-from deniable.queries.weights.axis_weights import Layer, Rule, weigh
+from deniable.queries.question.listed_words import ListedWords
+from deniable.queries.weights.axis_layers import Layer
+from deniable.queries.weights.axis_weights import Rule, weigh
 from deniable.queries.weights.row_products import Rows, row_products
 from deniable.queries.weights.table_plan import DIRECT, Column, PartPlan, Product, TablePlan, ViewWeights
-from deniable.tables.bulk.bulk_client import cell_numbers
+from deniable.queries.weights.word_weights import plan_words
+from deniable.tables.bulk.cell_numbers import cell_numbers
 from deniable.tables.designs.views import EMBEDDED, ROUNDED, VALUE, WEIGHT, Axis, Design, Group
 from deniable.tables.schema.attributes import Table
 
@@ -29,6 +32,8 @@ MOST_VIEW_CELLS = 20_000_000
 
 def plan_table(table: Table, design: Design, columns: Sequence[Column], rule: Rule, sums: str = DIRECT) -> TablePlan:
     """Weights for columns of contributions. A design of several parts takes columns of one product each."""
+    if isinstance(table.domains[0], ListedWords):
+        return plan_words(table, design, columns)
     if len(design.parts) > 1 and any(len(column) != 1 for column in columns):
         raise ValueError("a design of several parts multiplies: give it one product per column")
     parts = []

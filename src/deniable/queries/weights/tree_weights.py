@@ -21,19 +21,22 @@ import numpy as np
 from deniable.arrays import Booleans, Floats
 from deniable.trees import Tree
 
+MOST_AT_ONCE = 2**16
+"""Numbers of functions that are weighed in one pass."""
 Weights = tuple[Floats, ...]
 """For every level, from the root on, a weight for each of its nodes."""
 
 
 def greedy(tree: Tree, function: Floats) -> Weights:
     """The largest nodes on which the function is constant; zeros need none."""
-    taken = np.zeros(tree.size, dtype=bool)
+    taken = np.zeros(1, dtype=bool)
     weights = []
-    for level in range(tree.levels):
+    for level, constant in enumerate(_constant_nodes(tree, function)):
         starts = np.arange(0, tree.size, tree.width(level))
-        fresh = _constant(tree, function, level) & ~taken[starts]
+        fresh = constant & ~taken
         weights.append(np.where(fresh, function[starts], 0.0))
-        taken |= np.repeat(fresh, np.diff(np.append(starts, tree.size)))
+        if level + 1 < tree.levels:
+            taken = np.repeat(taken | fresh, tree.fanout)[: tree.cells(level + 1)]
     return tuple(weights)
 
 
@@ -61,6 +64,13 @@ def optimal(
     if not np.isfinite(prices[-1]):
         raise ValueError("the finest level must be usable: without it not every function can be reproduced")
     batch = np.atleast_2d(functions)
+    rows = max(1, MOST_AT_ONCE // tree.size)
+    if len(batch) > rows:  # each function is on its own, and some at a time stay in the caches
+        parts = [
+            optimal(tree, batch[first : first + rows], costs, depth, opened=opened)
+            for first in range(0, len(batch), rows)
+        ]
+        return tuple(np.concatenate(levels) for levels in zip(*parts, strict=True))
     closed = undivided(tree, batch, prices, depth)
     if opened is not None:
         closed = [here & ~more for here, more in zip(closed[:-1], opened[:-1], strict=True)] + closed[-1:]
@@ -97,6 +107,7 @@ def optimal(
 def undivided(tree: Tree, batch: Floats, prices: Floats, depth: int) -> list[Booleans]:
     """For every function and node, whether it is not divided further, or would not be if one above it were."""
     closed: list[Booleans] = []
+    constant = _constant_nodes(tree, batch) if depth < tree.levels - 1 else []
     for level in range(tree.levels):
         origin = level - depth
         if level == tree.levels - 1:
@@ -104,19 +115,20 @@ def undivided(tree: Tree, batch: Floats, prices: Floats, depth: int) -> list[Boo
         elif origin < 0 or not np.isfinite(prices[level]):
             here = np.zeros((batch.shape[0], tree.cells(level)), dtype=bool)
         else:
-            here = np.repeat(_constant(tree, batch, origin), min(tree.fanout**depth, tree.size), axis=1)[
-                :, : tree.cells(level)
-            ]
+            here = np.repeat(constant[origin], min(tree.fanout**depth, tree.size), axis=1)[:, : tree.cells(level)]
         closed.append(here)
     return closed
 
 
-def _constant(tree: Tree, batch: Floats, level: int) -> Booleans:
-    """For every function and every node of a level, whether the function has one value on it."""
-    starts = np.arange(0, tree.size, tree.width(level))
-    low, high = np.minimum.reduceat(batch, starts, axis=-1), np.maximum.reduceat(batch, starts, axis=-1)
-    same: Booleans = low == high
-    return same
+def _constant_nodes(tree: Tree, batch: Floats) -> list[Booleans]:
+    """For every level, every function and every node, whether the function has one value on it."""
+    low = high = batch
+    same: list[Booleans] = [np.ones(batch.shape, dtype=bool)]
+    for level in range(tree.levels - 1, 0, -1):
+        starts = np.arange(0, tree.cells(level), tree.fanout)
+        low, high = np.minimum.reduceat(low, starts, axis=-1), np.maximum.reduceat(high, starts, axis=-1)
+        same.append(low == high)
+    return same[::-1]
 
 
 @dataclass(frozen=True, slots=True)

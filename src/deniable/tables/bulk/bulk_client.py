@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable.arrays import Integers, Words32
 from deniable.mechanisms._oracle_draws import draw_reports
-from deniable.mechanisms.hashing import CELL_OFFSET, mix_array
 from deniable.randomness import Source
+from deniable.tables.bulk.cell_numbers import folded
 from deniable.tables.bulk.memoised_bulk import BulkLife, StickySource
+from deniable.tables.bulk.word_columns import as_bytes, prefix_numbers
 from deniable.tables.coins.coin_columns import CoinColumns, scaled_words
 from deniable.tables.designs.views import NUMBERED_CELLS, POINTS, Axis, Design, Group, chances
+from deniable.tables.designs.words import has_words
 from deniable.tables.schema.attributes import Table
 
 _MANY_CELLS = np.int64(2**62)
@@ -123,7 +127,8 @@ def _randomise_part(
         before = source if sticky is None else sticky.for_rows(rows)
         coordinates = [_coordinates(axis, table, codes, weights, rows, before) for axis in group.axes]
         view[rows] = design.offset(part, index) + local
-        number[rows], cells[rows] = _cells(group, local, coordinates)
+        made = _word_cells(group, coordinates[0]) if has_words(table) else _cells(group, local, coordinates)
+        number[rows], cells[rows] = made
     seeds, reports = _respond(design, number, cells, source, coins, (life, part))
     return view, seeds, reports
 
@@ -149,6 +154,13 @@ def _coordinates(
     return coordinates
 
 
+def _word_cells(group: Group, words: NDArray[Any]) -> tuple[Integers, Integers]:
+    """The same for words, in a group of one level."""
+    ((length,),) = group.levels
+    cells = min(group.cells((length,)), int(_MANY_CELLS))
+    return prefix_numbers(as_bytes(words)[:, :length]), np.full(words.size, cells)
+
+
 def _cells(group: Group, local: Integers, coordinates: Sequence[Integers]) -> tuple[Integers, Integers]:
     """The number of each row's cell in its view, and how many cells that view has (2^62 also stands for more)."""
     number, cells = np.zeros_like(local), np.ones_like(local)
@@ -163,26 +175,8 @@ def _cells(group: Group, local: Integers, coordinates: Sequence[Integers]) -> tu
         cells = np.where(cells > _MANY_CELLS // counts, _MANY_CELLS, cells * counts)
     huge = cells > NUMBERED_CELLS
     if huge.any():
-        number = np.where(huge, _fold(nodes[::-1]), number)
+        number = np.where(huge, folded(nodes[::-1]), number)
     return number, cells
-
-
-def cell_numbers(group: Group, levels: tuple[int, ...], nodes: Sequence[Integers]) -> Integers:
-    """The numbers of cells of one view, given by the nodes they have on each axis: `Group.number` for arrays."""
-    if group.cells(levels) > NUMBERED_CELLS:
-        return _fold(nodes)
-    number = np.zeros_like(nodes[0])
-    for axis, level, node in zip(group.axes, levels, nodes, strict=True):
-        number = number * axis.tree.cells(level) + node
-    return number
-
-
-def _fold(nodes: Sequence[Integers]) -> Integers:
-    """`views.fold` of every row."""
-    number = np.zeros(nodes[0].size, dtype=np.uint32)
-    for node in nodes:
-        number = mix_array(number + node.astype(np.uint32) + np.uint32(CELL_OFFSET))
-    return number.astype(np.int64)
 
 
 def _respond(

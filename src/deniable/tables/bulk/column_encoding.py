@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deniable.arrays import Floats, Integers
+from deniable.tables.bulk.word_columns import is_text_column, word_codes
 from deniable.tables.schema.attributes import Categorical, Ordinal, Private
 from deniable.tables.schema.calendar_steps import CalendarStep
 from deniable.tables.schema.placing import CLIP, MISSING, OFF_GRID, OUTSIDE, WRONG_TYPE
@@ -29,16 +30,19 @@ def readable(domain: Private, kind: pa.DataType) -> bool:
     """Whether a column of this type can hold values of a domain at all."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     empty = pa.array([], kind)
-    return (_ordinal(domain, empty) if isinstance(domain, Ordinal) else _categorical(domain, empty)) is not None
+    return _encoded(domain, empty) is not None
 
 
-def encode(domain: Private, column: pa.ChunkedArray | pa.Array) -> tuple[Integers, Problems]:
-    """The positions of a column's values in a domain, and what is wrong with values outside it (they get 0)."""
+def encode(domain: Private, column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[Any], Problems]:
+    """The positions of a column's values in a domain, and what is wrong with values outside it (they get 0).
+
+    Words are their bytes.
+    """
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     missing = np.asarray(array.is_null())
-    encoded = _ordinal(domain, array) if isinstance(domain, Ordinal) else _categorical(domain, array)
+    encoded = _encoded(domain, array)
     if encoded is None:
         codes, problems = np.zeros(len(array), dtype=np.int64), np.full(len(array), _REASON[WRONG_TYPE], dtype=np.uint8)
     else:
@@ -47,14 +51,24 @@ def encode(domain: Private, column: pa.ChunkedArray | pa.Array) -> tuple[Integer
     if domain.missing is not None:
         absent = problems == _REASON[MISSING]
         codes, problems = np.where(absent, domain.encode(None), codes), np.where(absent, np.uint8(0), problems)
-    return np.where(problems == 0, codes, 0), problems
+    return np.where(problems == 0, codes, np.zeros_like(codes)), problems
+
+
+def _encoded(domain: Private, array: pa.Array) -> tuple[NDArray[Any], Problems] | None:
+    """Positions and problems of values that are there; None if a column of this type cannot hold the domain."""
+    if isinstance(domain, Ordinal):
+        return _ordinal(domain, array)
+    if isinstance(domain, Categorical):
+        return _categorical(domain, array)
+    read = word_codes(domain, array)
+    return None if read is None else (read[0], np.where(read[1], np.uint8(0), np.uint8(_REASON[OUTSIDE])))
 
 
 def _categorical(domain: Categorical, array: pa.Array) -> tuple[Integers, Problems] | None:
     fits: dict[type, Callable[[pa.DataType], bool]] = {
         bool: pa.types.is_boolean,
         int: pa.types.is_integer,
-        str: lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind),
+        str: is_text_column,
     }
     if not fits[type(domain.values[0])](array.type):
         return None

@@ -29,6 +29,8 @@ VALUE, ROUNDED, EMBEDDED, WEIGHT, WEIGHT_AND_ROUNDED = "value", "rounded", "embe
 CELLS, POINTS = "cells", "points"
 NUMBERED_CELLS = LARGEST_DOMAIN
 """Up to so many cells are numbered in mixed radix; beyond, numbers are folded into 32 bits."""
+NODE_WORD_BITS = 32
+"""Numbers of nodes beyond so many bits are folded word by word."""
 MOST_MEASURED_VIEWS = 2**10
 """Of a design with more views, bounds are taken instead of the largest of all."""
 
@@ -118,11 +120,21 @@ class Group:
         """The number of a cell: mixed radix, or folded into 32 bits when there are too many cells for that."""
         nodes = [a.tree.cell(level, c) for a, level, c in zip(self.axes, levels, coordinates, strict=True)]
         if self.cells(levels) > NUMBERED_CELLS:
-            return fold(nodes)
+            sizes = [axis.tree.cells(level) for axis, level in zip(self.axes, levels, strict=True)]
+            return fold([word for node, size in zip(nodes, sizes, strict=True) for word in in_words(node, size)])
         number = 0
         for axis, level, node in zip(self.axes, levels, nodes, strict=True):
             number = number * axis.tree.cells(level) + node
         return number
+
+
+def in_words(node: int, size: int) -> list[int]:
+    """A node's number in words of 32 bits, the highest first: one word, unless its level has more than 2^32 nodes.
+
+    >>> in_words(7, 10), in_words(0, 1), in_words(2**32 + 7, 2**40)
+    ([7], [0], [1, 7])
+    """
+    return [node >> shift & MASK for shift in reversed(range(0, max((size - 1).bit_length(), 1), NODE_WORD_BITS))]
 
 
 def fold(nodes: list[int]) -> int:

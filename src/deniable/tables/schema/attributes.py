@@ -25,6 +25,7 @@ from deniable.tables.schema.placing import DROP, MISSING, OUTSIDE, OWN, WRONG_TY
 from deniable.tables.schema.report_format import REPORT_COLUMNS, USER_COLUMN
 from deniable.tables.schema.rule_checks import checked_category_rules
 from deniable.tables.schema.scalars import written
+from deniable.tables.schema.text import Text as Text
 from deniable.wording import counted
 
 LARGEST_TAU = 2**15
@@ -149,8 +150,10 @@ class Public:
         return {"kind": "public"}
 
 
-Private = Ordinal | Categorical
-Attribute = Ordinal | Categorical | Public
+Enumerable = Ordinal | Categorical
+"""Domains whose values can be listed: what questions are about. Of a text, they list the words they are about."""
+Private = Enumerable | Text
+Attribute = Private | Public
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
@@ -196,10 +199,12 @@ class Table:
                 raise InvalidParameter(f"{where}: attribute {attribute!r}", problem, "Rename it.")
             if not isinstance(meaning, Attribute):
                 raise InvalidParameter(
-                    f"{where}: attribute {attribute!r}", "is not an attribute", "Use Ordinal, Categorical or Public."
+                    f"{where}: attribute {attribute!r}",
+                    "is not an attribute",
+                    "Use Ordinal, Categorical, Text or Public.",
                 )
         if not any(isinstance(meaning, Private) for meaning in attributes.values()):
-            raise InvalidParameter(where, "collects nothing private", "Add an Ordinal or Categorical attribute.")
+            raise InvalidParameter(where, "collects nothing private", "Add an Ordinal, Categorical or Text attribute.")
         if many is None and (tau != 1 or not is_integer(tau)):  # True and 1.0 would be written into the specification
             raise InvalidParameter(f"{where}: tau", "is for tables with many rows per user", "Set many, or drop tau.")
         if many is not None:
@@ -207,6 +212,7 @@ class Table:
             check_integer(f"{where}: many", many, 1, LARGEST_TAU, problem=problem, repair=repair)
             problem, repair = "must be 1 to many", "Lower tau, or raise many."
             check_integer(f"{where}: tau", tau, 1, many, problem=problem, repair=repair)
+        _check_texts(where, many, attributes)
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "attributes", dict(attributes))
         object.__setattr__(self, "many", many)
@@ -299,10 +305,25 @@ def _check_ownership(
         raise InvalidParameter(f"{where}: key", problem, "Leave the attribute out.")
 
 
+def _check_texts(where: str, many: int | None, attributes: Mapping[str, Any]) -> None:
+    """Refuse a text next to other private attributes, and one with many rows per user."""
+    texts = [name for name, meaning in attributes.items() if isinstance(meaning, Text)]
+    if texts and sum(isinstance(meaning, Private) for meaning in attributes.values()) > 1:
+        problem = "is a text, whose levels would multiply with those of the table's other private attributes"
+        raise InvalidParameter(
+            f"{where}: attribute {texts[0]!r}", problem, "Give it a table of its own; questions join the two."
+        )
+    if texts and many is not None:
+        problem = "is for lists and numbers: of a text, each user reports one word"
+        raise InvalidParameter(f"{where}: many", problem, "Leave it out, and choose a word on the device.")
+
+
 def without_rules(domain: Private) -> Private:
     """The values of a domain at the same positions, and nothing else."""
     if isinstance(domain, Categorical):
         return Categorical(domain.values)
+    if isinstance(domain, Text):
+        return domain
     return replace(domain, outside=DROP, round=False, missing=None)
 
 
@@ -312,6 +333,9 @@ def _domain_shown(meaning: Attribute) -> tuple[str, str]:
         return "public", "sent in clear"
     if isinstance(meaning, Ordinal):
         return "ordinal", f"{written(meaning.low)} to {written(meaning.high)}, step {written(meaning.step)}"
+    if isinstance(meaning, Text):
+        letters = "" if meaning.alphabet is None else f" of {counted(len(meaning.alphabet), 'character')}"
+        return "text", f"words of up to {counted(meaning.max_length, 'byte')}{letters}"
     first = ", ".join(map(str, meaning.values[:5]))
     return "categorical", first if meaning.size <= 5 else f"{first}, … ({meaning.size:,} values)"
 

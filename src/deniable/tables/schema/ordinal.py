@@ -106,6 +106,8 @@ class Ordinal:
         return math.lcm(Fraction(self.low).denominator, Fraction(self.step).denominator)
 
     def _offset(self, value: Any) -> int:
+        if type(value) is type(self.low) is type(self.step) is int:
+            return (value - self.low) // self.step
         if self.kind == "number":
             return math.floor((Fraction(value) - Fraction(self.low)) / Fraction(self.step))
         if isinstance(self.step, CalendarStep):

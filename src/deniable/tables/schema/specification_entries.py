@@ -12,7 +12,7 @@ from typing import Any
 
 from deniable.errors import InvalidParameter
 from deniable.limits import MOST_ATTRIBUTES, MOST_TABLES
-from deniable.tables.schema.attributes import OWNERSHIP, Attribute, Categorical, Ordinal, Public, Table
+from deniable.tables.schema.attributes import OWNERSHIP, Attribute, Categorical, Ordinal, Public, Table, Text
 from deniable.tables.schema.dates import Dates
 from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.schema.rounds import Rounds
@@ -73,7 +73,7 @@ def read_specification(entries: Any) -> tuple[tuple[Table, ...], dict[str, Any]]
     listed = tables if isinstance(tables, list) else list(_named(tables, "table"))
     if rest.get("epsilon") == "inf":
         rest["epsilon"] = math.inf
-    allowed = {"epsilon", "design", "fanout", "oracle", "shares", "grids", "name", "coins", "rounds", "owners"}
+    allowed = {"epsilon", "design", "fanout", "oracle", "shares", "grids", "name", "coins", "rounds", "owners", "ids"}
     if unknown := sorted(set(rest) - allowed):
         raise InvalidParameter(
             shortened(unknown[0]), "is not a field of a collection", f"Use {', '.join(sorted(allowed))}."
@@ -133,10 +133,13 @@ def _attribute(where: str, fields: dict[str, Any]) -> Attribute:
         "dates": {"low", "high", "unit", "outside", "missing"},
         "ordinal": {"low", "high", "step", "summed", "outside", "round", "missing"},
         "categorical": {"values", "map", "other", "missing"},
+        "text": {"max_length", "alphabet"},
         "public": set[str](),
     }
     if not isinstance(kind, str) or kind not in allowed:
-        raise InvalidParameter(f"{where}: kind", "is unknown", 'Use "ordinal", "dates", "categorical" or "public".')
+        raise InvalidParameter(
+            f"{where}: kind", "is unknown", 'Use "ordinal", "dates", "categorical", "text" or "public".'
+        )
     if unknown := sorted(set(rest) - allowed[kind]):
         known = ", ".join(sorted(allowed[kind])) or "none"
         raise InvalidParameter(
@@ -145,12 +148,14 @@ def _attribute(where: str, fields: dict[str, Any]) -> Attribute:
     try:
         if kind == "dates":
             return Dates(**rest)
+        if kind == "text":
+            return Text(**rest)
         if kind == "ordinal":
             return Ordinal(**{field: parsed(value) for field, value in rest.items()})
         return Categorical(rest.pop("values"), **rest) if kind == "categorical" else Public()
     except (TypeError, KeyError):
         raise InvalidParameter(
-            where, "lacks a field", "An ordinal or dates have low and high, a categorical values."
+            where, "lacks a field", "An ordinal or dates have low and high, a categorical values, a text max_length."
         ) from None
     except InvalidParameter as error:
         raise InvalidParameter(f"{where}: {error.name}", error.problem, error.repair) from None

@@ -11,6 +11,7 @@ from deniable.exact import check_epsilon
 from deniable.limits import MOST_TABLES
 from deniable.mechanisms.oracles import ORACLE_CHOICES
 from deniable.tables.designs import DESIGNS, GRID, PRODUCTS
+from deniable.tables.designs.words import has_words
 from deniable.tables.schema.attributes import Table
 from deniable.tables.schema.grid_views import GridView, checked_grids
 from deniable.tables.schema.names import repeated
@@ -31,6 +32,9 @@ def checked_rounds(rounds: Any, name: str | None, tables: tuple[Table, ...]) -> 
         return None
     if not isinstance(rounds, Rounds):
         raise InvalidParameter("rounds", "must be dn.Rounds(...)", "Write rounds=dn.Rounds(52).")
+    if texts := [table.name for table in tables if has_words(table)]:
+        problem = f"are for lists and numbers, and table {texts[0]!r} has a text"
+        raise InvalidParameter("rounds", problem, "Leave them out, or collect the text without rounds.")
     if name is None:
         raise InvalidParameter("name", "is missing", 'A collection with rounds has a name: name="shop".')
     for table in tables:
@@ -78,6 +82,10 @@ def checked_shares(shares: Any, names: list[str]) -> dict[str, float] | None:
 
 def chosen_grids(tables: tuple[Table, ...], design: str, grids: Any) -> dict[str, tuple[GridView, ...]] | None:
     """The views of each table in the design "grid"; None in other designs."""
+    texts = [table.name for table in tables if has_words(table)]
+    if design == GRID and texts:
+        problem = "has a text, whose views are prefixes and no cells of a grid"
+        raise InvalidParameter(f"table {texts[0]!r}", problem, "Use another design; a text is collected alike in all.")
     if design == GRID:
         return checked_grids(tables, grids)
     if grids is not None:

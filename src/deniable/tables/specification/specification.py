@@ -16,8 +16,10 @@ from deniable.exact import check_epsilon
 from deniable.tables.designs import DESIGNS, Parts
 from deniable.tables.designs.grid import grid
 from deniable.tables.designs.views import Design
+from deniable.tables.designs.words import has_words, words
 from deniable.tables.schema.attributes import Public, Table, check_name
 from deniable.tables.schema.grid_views import GridView, listed_grids
+from deniable.tables.schema.pseudonyms import USER_IDS, checked_ids
 from deniable.tables.schema.report_format import DRAWN, FIELD_BYTES
 from deniable.tables.schema.rounds import MEMOISED, ROUND_COLUMN, Rounds
 from deniable.tables.schema.specification_entries import (
@@ -73,6 +75,8 @@ class Specification:
     """How often people are asked; None if once."""
     owners: Mapping[str, float] | None
     """The ε of each population other than the users, by the owner of its tables; None without any."""
+    ids: str
+    """Under which ids reports travel: those of users, or random names that devices draw ("pseudonym")."""
     sha256: str
     """The identity of the specification: reports made under another one are refused."""
     _by_name: Mapping[str, Table]
@@ -91,6 +95,7 @@ class Specification:
         coins: str = DRAWN,
         rounds: Rounds | None = None,
         owners: Mapping[str, float] | None = None,
+        ids: str = USER_IDS,
     ) -> None:
         check_epsilon(epsilon)
         names = checked_names(tables)
@@ -109,6 +114,7 @@ class Specification:
             coins=coins,
             rounds=checked_rounds(rounds, name, tables),
             owners=checked_owners(owners, tables, rounds),
+            ids=checked_ids(ids, coins, tables, rounds),
             _by_name=dict(zip(names, tables, strict=True)),
         )
         for table in tables:
@@ -134,8 +140,9 @@ class Specification:
     def __repr__(self) -> str:
         tables = ", ".join(f"{t.name} ({self.reports_per_user(t.name)} per {t.key or 'user'})" for t in self.tables)
         coins = f", coins={self.coins!r}" if self.coins != DRAWN else ""
+        ids = f", ids={self.ids!r}" if self.ids != USER_IDS else ""
         rounds = f", {self.rounds.count} {self.rounds.mode} rounds" if self.rounds is not None else ""
-        settings = f"epsilon={self.epsilon:g}, design={self.design!r}{coins}{rounds}, {self.sha256[:8]}"
+        settings = f"epsilon={self.epsilon:g}, design={self.design!r}{coins}{ids}{rounds}, {self.sha256[:8]}"
         return f"{type(self).__name__}({tables}; {settings})"
 
     def _repr_html_(self) -> str:
@@ -165,6 +172,7 @@ class Specification:
             "coins": self.coins,
             "rounds": self.rounds,
             "owners": self.owners,
+            "ids": self.ids,
         }
 
     def with_settings(self, **changes: Any) -> Self:
@@ -209,9 +217,9 @@ class Specification:
         return Design(self._parts(name), 1.0).views
 
     def _parts(self, name: str) -> Parts:
-        if self.grids is not None:
-            return grid(self[name], self.grids[name])
-        return DESIGNS[self.design](self[name], self.fanout)
+        if has_words(table := self[name]):
+            return words(table)
+        return DESIGNS[self.design](table, self.fanout) if self.grids is None else grid(table, self.grids[name])
 
     def reports_per_user(self, name: str) -> int:
         """How many reports each user sends for a table.
@@ -324,6 +332,7 @@ class Specification:
             **grids,
             **rounds,
             **({"owners": owners} if owners else {}),
+            **({"ids": self.ids} if self.ids != USER_IDS else {}),
         }
 
     def to_json(self) -> str:

@@ -72,12 +72,12 @@ def _named(path: str | Path) -> Path:
     return path
 
 
-SCALARS = ("deniable", "name", "epsilon", "design", "fanout", "oracle", "coins")
+SCALARS = ("deniable", "name", "epsilon", "design", "fanout", "oracle", "coins", "ids")
 
 
 def to_toml(entries: Mapping[str, Any]) -> str:
     """The entries of a specification as TOML, laid out to be read and edited."""
-    lines = [f"{name} = {_toml(entries[name])}" for name in SCALARS if entries[name] is not None]
+    lines = [f"{name} = {_toml(entries[name])}" for name in SCALARS if entries.get(name) is not None]
     if entries["shares"]:
         lines += ["", "[shares]", *(f"{name} = {_toml(share)}" for name, share in entries["shares"].items())]
     if entries.get("owners"):

@@ -14,8 +14,8 @@ from deniable.tables.reports.upload_format import BINARY_REPORTS
 class Running:
     """A server in a thread of this process."""
 
-    def __init__(self, folder, **settings):
-        init_folder(SHOP, folder)
+    def __init__(self, folder, collection=SHOP, **settings):
+        init_folder(collection, folder)
         chosen = ServeSettings(port=0, **settings)
         self.collector = open_collector(folder, chosen)
         self.collector.door.warm_up()

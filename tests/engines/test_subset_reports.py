@@ -12,7 +12,7 @@ import deniable as dn
 from deniable.engines.kernel.cell_pairs import by_view, counted_pairs
 from deniable.queries.forecasts.influence import _bounds, _signals
 from deniable.randomness import SeededSource
-from deniable.tables.reports.report_table import row_faults
+from deniable.tables.reports.report_table import RowFaults, row_faults
 
 PEOPLE = 4_000
 LARGEST = dn.Table("people", answer=dn.Ordinal(0, 62))
@@ -52,6 +52,25 @@ def test_reports_with_other_numbers_of_bits_are_refused(survey):
     faults = row_faults(collection, "people", columns)
     assert faults[:4].all()
     assert not faults[4:].any()
+    assert (RowFaults(collection, "people").of(columns) == faults).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"design": "mg", "oracle": "subset"}, {"design": "sc"}])
+def test_tabulated_checks_find_the_same_faults(options):
+    table = dn.Table("people", answer=dn.Ordinal(0, 15), age=dn.Ordinal(0, 7), many=3, tau=2)
+    collection = dn.Collection(table, epsilon=1.0, **options)
+    good = collection.perturb(
+        people={"uid": [*range(300)], "answer": [3] * 300, "age": [5] * 300}, everyone={"uid": [*range(300)]}
+    )["people"]
+    columns = {name: np.asarray(good[name]).astype(np.int64) for name in ("slot", "view", "seed", "y")}
+    source = np.random.default_rng(5)
+    for name, values in columns.items():
+        changed = source.random(values.size) < 0.1
+        odd = source.choice([-1, 0, 1, 2, 3, 7, 100, 2**32, 2**62], values.size)
+        columns[name] = np.where(changed, odd, values)
+    faults = row_faults(collection, "people", columns)
+    assert {0, 1, 2, 3} == set(faults.tolist())
+    assert (RowFaults(collection, "people").of(columns) == faults).all()
 
 
 def test_pairs_of_cells_are_counted_as_the_oracle_says(survey):

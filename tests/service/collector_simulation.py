@@ -6,6 +6,7 @@ that fails:
     killed,FIRST,COUNT               seeds, with processes that are killed
     here,FIRST,COUNT                 seeds in this process, with simulated crashes: ten times faster
     postgresql,FIRST,COUNT,ADDRESS   seeds on two servers with one database
+    servers,SEED,COUNT               servers with an open port that are killed while connections upload
     ends                             ends a commit and a seal at every thousandth byte, and around fsyncs and renames
     bugs                             shows that planted bugs are found
 
@@ -35,8 +36,9 @@ import pyarrow.parquet as pq
 
 from asgi import REPORTS, SHOP, request
 from deniable.database import connect
+from deniable.engines.collecting import stored_reports
 from deniable.engines.collecting.stored_reports import collector_folder, seal
-from deniable.engines.collecting.wire_reports import ReportDoor
+from deniable.service import collector
 from deniable.service.application import application
 from deniable.service.collector import init_folder, open_collector
 from deniable.service.keys import KeyFile
@@ -478,6 +480,25 @@ def forgets_rounds():
 BUGS = {"answers early": answers_early, "replaces": replaces, "forgets rounds": forgets_rounds}
 
 
+def keep_what_is_read():
+    """Lives read the same specification and check by the same door: equal bytes are parsed, and a door made, once."""
+    load, door, runs, doors = stored_reports.load_run, collector.ReportDoor, {}, {}
+
+    def load_once(path):
+        data = path.read_bytes()
+        if data not in runs:
+            runs[data] = load(path)
+        return runs[data]
+
+    def door_once(collection, *, simulation=False):
+        key = (id(collection), simulation)  # all are kept, so no number comes twice
+        if key not in doors:
+            doors[key] = door(collection, simulation=simulation)
+        return doors[key]
+
+    stored_reports.load_run, collector.ReportDoor = load_once, door_once
+
+
 def cpu():
     """Seconds of processor of this process and its forks."""
     return sum(os.times()[:4])
@@ -527,13 +548,15 @@ def planted(bug, folder, reports, run, out):
 
 def main(folder, *parts):
     """Print what happened; the exit code is 3 if a list fails, or a bug is not found."""
+    from killed_servers import kill_servers
     from simulated_crashes import every_crash, simulate_here, simulate_two_servers
 
     logging.disable(logging.CRITICAL)  # answers are lost on purpose
     # What arrived settles at every chance, in runs of a few rows and pages of two.
     sqlite_store.MOST_RECENT, sqlite_store.IDLE_RECENT, settled_runs.PAGE_ROWS = 6, 3, 2
+    keep_what_is_read()
     reports = prepared()
-    ReportDoor(SHOP).warm_up()
+    simulate_here(folder, reports, [Operation("upload", (0,))], True)  # what lives are forked with
     gc.freeze()
     failing = []
     for part in parts:
@@ -544,6 +567,8 @@ def main(folder, *parts):
                 ((_, shows),), _ = in_child(planted, bug, folder, reports, simulate_here)
                 print(f"{bug}: {len(shows) - 1} operations show it")
                 failed += [] if shows else [f"not found: {bug}"]
+        elif what == "servers":
+            ends = kill_servers(folder, int(numbers[1]), int(numbers[0]))
         elif what == "ends":
             ends = every_end(folder, reports)
             print(f"crashes: {every_crash(folder, reports)} ends inside an operation")

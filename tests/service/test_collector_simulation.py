@@ -37,10 +37,11 @@ def ends_of(text, part):
 
 
 def test_nothing_is_lost_nothing_is_twice_and_planted_bugs_are_found(folder):
-    """200 lists, most with simulated crashes, the first 16 with processes that are killed."""
-    text = simulated(folder, "killed,0,16", "here,16,184", "ends", "bugs")
-    assert ends_of(text, "killed") > 3
+    """200 lists, most with simulated crashes, the first 8 with processes that are killed; then servers under load."""
+    text = simulated(folder, "killed,0,8", "here,8,192", "servers,0,6", "ends", "bugs")
+    assert ends_of(text, "killed") >= 3
     assert ends_of(text, "here") > 40
+    assert ends_of(text, "servers") > 6
     assert ends_of(text, "ends") > 10
     assert ends_of(text, "crashes") >= 7  # three of a commit, four of a seal
     shown = re.findall(r"(.*): (\d+) operations show it", text)
@@ -57,6 +58,11 @@ def test_two_servers_on_one_database(folder):
 def test_many_random_lists_of_operations(folder, first):
     """A tenth with real processes, most in one, a few on PostgreSQL."""
     text = simulated(
-        folder, f"killed,{first},100", f"here,{first + 100},850", f"postgresql,{first + 950},50,{new_database()}"
+        folder,
+        f"killed,{first},100",
+        f"here,{first + 100},850",
+        f"postgresql,{first + 950},50,{new_database()}",
+        f"servers,{first},40",
     )
     assert (ends_of(text, "killed") > 20, ends_of(text, "here") > 150, ends_of(text, "postgresql") >= 5) == (True,) * 3
+    assert ends_of(text, "servers") > 40

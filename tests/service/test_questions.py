@@ -13,8 +13,12 @@ import pytest
 import deniable as dn
 from asgi import SHOP, Served, report_of, request
 from deniable.cancellation import Ended, checkpoint
+from deniable.engines.collecting.stored_reports import collector_folder
+from deniable.service import open_database
+from deniable.service.collector import init_folder
 from deniable.service.keys import Keys
-from deniable.service.open_database import MOST_WAITING
+from deniable.service.open_database import MOST_WAITING, OpenDatabase
+from deniable.stores.collector.upload import Upload
 
 COUNT = "SELECT COUNT(*) AS n FROM users WHERE age < 50"
 AVERAGE = "SELECT AVG(age) FROM users WHERE age < 50"
@@ -214,3 +218,27 @@ def test_only_rounds_that_grew_are_read_again(tmp_path):
     assert questions._growing._parts["users", 1].both is first.both
     assert questions._growing._parts["users", 2].both.table.num_rows == 2
     served.close()
+
+
+def test_once_asked_a_database_follows_its_store(tmp_path, monkeypatch):
+    monkeypatch.setattr(open_database, "FRESH_S", 0.01)
+    shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0, name="shop")
+    init_folder(shop, tmp_path / "collected")
+    folder = collector_folder(tmp_path / "collected")
+    store = folder.open_store()
+    questions = OpenDatabase(folder, store)
+
+    def send(uid):
+        store.add([Upload("users", 0, uid, 0, shop.client().report("users", {"age": 31}).to_bytes())])
+
+    send("first")
+    assert questions.ask(lambda database: database.stores["users"].rows).result() == 1
+    send("second")
+    ends = time.monotonic() + 30
+    while questions._opened[2].stores["users"].rows < 2 and time.monotonic() < ends:
+        time.sleep(0.01)
+    assert questions._opened[2].stores["users"].rows == 2  # nobody has asked
+    questions.close()
+    questions._following.join(30)
+    assert not questions._following.is_alive()
+    store.close()

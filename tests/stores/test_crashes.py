@@ -1,4 +1,7 @@
-"""A process that ends at any call of the operating system leaves a stream that goes on: nothing differs or is lost."""
+"""A process that ends at any call of the operating system leaves a stream that goes on: nothing differs or is lost.
+
+By default at every few calls, the first one included; the slow test ends at every single one.
+"""
 
 import os
 import subprocess
@@ -9,33 +12,39 @@ import pytest
 
 SCRIPT = Path(__file__).with_name("crashing.py")
 
-
-KILLED = [(scenario, "killed", apart) for scenario, apart in (("publisher", 5), ("publish", 3))]
-OTHERS = [(scenario, "killed", apart) for scenario, apart in (("server", 1), ("collect", 1), ("ledger", 4))]
-WITHOUT_POWER = [("publisher", "power cut", 7), ("publisher", "names", 9)]
-KEYED = [("keyed", "killed", 11), ("keyed, own warm-ups", "power cut", 13)]
-EVERY_KEYED = [
+SOME_CALLS = [
+    ("publisher", "killed", 9),
+    ("publish", "killed", 7),
+    ("server", "killed", 3),
+    ("collect", "killed", 3),
+    ("ledger", "killed", 11),
+    ("publisher", "power cut", 13),
+    ("publisher", "names", 17),
+    ("keyed", "killed", 17),
+    ("keyed, own warm-ups", "power cut", 19),
+]
+EVERY_CALL = [(scenario, end, 1) for scenario, end, _ in SOME_CALLS if "keyed" not in scenario] + [
     (scenario, end, 1)
     for scenario in ("keyed", "keyed, shared warm-up", "keyed, own warm-ups")
     for end in ("killed", "power cut", "names")
 ]
-EVERY_CALL = [(scenario, end, 1) for scenario, end, apart in (*KILLED, *OTHERS[2:], *WITHOUT_POWER)] + EVERY_KEYED
 
 
-def check(tmp_path, scenario, end, apart):
-    command = [sys.executable, SCRIPT, scenario, tmp_path / "stream", end, str(apart)]
+def ends(folder, *runs):
+    """How many calls each run could end in, in one process that copies itself for each."""
+    command = [sys.executable, SCRIPT, folder, *(",".join(map(str, run)) for run in runs)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
-    assert int(done.stdout) > 30
+    return [int(line) for line in done.stdout.split()]
 
 
-@pytest.mark.parametrize(("scenario", "end", "apart"), [*KILLED, *OTHERS, *WITHOUT_POWER, *KEYED])
-def test_a_run_that_ends_anywhere_can_be_continued(tmp_path, scenario, end, apart):
-    check(tmp_path, scenario, end, apart)
+def test_a_run_that_ends_anywhere_can_be_continued(tmp_path):
+    calls = dict(zip(SOME_CALLS, ends(tmp_path, *SOME_CALLS), strict=True))
+    assert min(calls.values()) > 30, calls
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("scenario", "end", "apart"), EVERY_CALL)
 def test_a_store_survives_an_end_at_every_single_call(tmp_path, scenario, end, apart):
-    check(tmp_path, scenario, end, apart)
+    assert ends(tmp_path, (scenario, end, apart))[0] > 30

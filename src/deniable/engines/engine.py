@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from deniable.arrays import Floats
+from deniable.arrays import Floats, Integers
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.kernel.cell_pairs import Pairs
 from deniable.engines.kernel.user_sums import Columns
@@ -61,6 +61,14 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Give back what is kept of the reports, in memory and on disks. Nobody asks afterwards."""
+
+
+@runtime_checkable
+class CountsSupports(Protocol):
+    """What an engine needs besides, for questions that look for words."""
+
+    def supports(self, table: str, view: View, cells: Integers) -> Integers:
+        """How many reports of a view support each of some cells, and after them how many reports it has."""
 
 
 @runtime_checkable

@@ -19,7 +19,7 @@ from deniable.engines.kernel.key_contributions import key_contributions
 from deniable.errors import QueryRefused
 from deniable.queries.answers.answer_options import AnswerOptions
 from deniable.queries.answers.estimation import Moments, covariance
-from deniable.queries.answers.key_variance import Key, others_covariance
+from deniable.queries.answers.key_variance import Key, others_covariance, others_part
 from deniable.queries.planning.key_counts import counting_plan
 from deniable.queries.planning.key_functions import KeyFunctions, functions_plan
 from deniable.queries.planning.plan import Plan, make_plan
@@ -101,4 +101,6 @@ def with_others(plan: Plan, asked: Callable[[Plan], Moments]) -> Moments:
         sums[positions], errors[positions] = counted.sums[mine], noise[mine]
         return sums, errors
 
-    return replace(moments, others=others_covariance(plan.question, keyed, counts, moments.keys, by_id))
+    part = others_part(plan.question, keyed, counts, moments.keys, by_id)
+    users = moments.users if moments.people is None else np.maximum(moments.users, moments.people)
+    return replace(moments, others=others_covariance(part, moments.sums, moments.crosses - moments.between, users))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from deniable.engines.engine import Engine
 from deniable.queries.grids.learnt_density import Learnt
-from deniable.queries.grids.smoothness_evidence import Evidence
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.revised_plan import revised
 
@@ -21,6 +20,8 @@ class LearntTables:
         engine = self._engine
         for name, bias in zip(plan.question.tables, plan.biases, strict=bool(plan.biases)):
             if bias.system.views and name in engine.stores and name not in self.by_table:
+                from deniable.queries.grids.smoothness_evidence import Evidence  # grids only
+
                 evidence = Evidence.of(engine.collection, name)
                 counts = engine.cell_counts(name, evidence.views)
                 reports = engine.stores[name].view_counts(engine.collection.design_of(name).views)

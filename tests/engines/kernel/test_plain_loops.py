@@ -11,7 +11,7 @@ from deniable.engines.kernel import plain_loops
 from deniable.engines.local import block_moments
 from deniable.randomness import SeededSource
 
-PEOPLE = 3_000
+PEOPLE = 1_000
 USERS = dn.Table("users", age=dn.Ordinal(0, 24), city=dn.Categorical("a", "b", "c"), region=dn.Public())
 ORDERS = dn.Table("orders", amount=dn.Ordinal(0, 99), many=3)
 QUESTIONS = [

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from deniable.errors import BadInput, Failure
 from deniable.stores.collector import settled_runs, sqlite_store
 from deniable.stores.collector.group_commit import CommitLimits, GroupCommit, QueueFull, adding
-from deniable.stores.collector.key_digests import RunFilters, digests, run_filter
+from deniable.stores.collector.key_digests import digests
 from deniable.stores.collector.model_store import ModelStore
 from deniable.stores.collector.postgresql_store import PostgresqlStore, create_postgresql_store
+from deniable.stores.collector.run_filters import MOST_ACROSS, RunFilters, run_filter
 from deniable.stores.collector.sqlite_store import STORE_FILE, SqliteStore, create_store, file_damage
 from deniable.stores.collector.upload import StoreFailure, Upload, UploadOutcome
 from deniable.stores.collector.upload_columns import UploadColumns
@@ -499,13 +500,16 @@ def test_damage_is_noticed(tmp_path, monkeypatch, change):
     assert file_damage(tmp_path / STORE_FILE) is not None
 
 
-def test_a_filter_passes_every_key_and_few_others():
+def test_filters_pass_every_key_and_few_others():
+    """More filters than lie across each other in one array, of two sizes."""
     held, others = (np.random.default_rng(seed).integers(0, 2**64, 20_000, np.uint64) for seed in (1, 2))
-    filters = RunFilters()
-    for part in np.split(held, 4):
+    cuts = np.sort(np.concatenate([np.arange(500, 20_000, 500), [20_000 - 50]]))
+    filters, run_of = RunFilters(), np.searchsorted(cuts, np.arange(20_000), side="right")
+    for part in np.split(held, cuts):
         filters.append(run_filter(part))
-    assert {(key, key // 5_000) for key in range(20_000)} <= set(filters.may_hold(held))
-    assert len(filters.may_hold(others)) < 40  # 80,000 looks, of which one in some thousands passes
+    assert cuts.size + 1 > MOST_ACROSS + 8
+    assert set(enumerate(run_of.tolist())) <= set(filters.may_hold(held))
+    assert len(filters.may_hold(others)) < 80  # 820,000 looks, of which one in about 50,000 passes
 
 
 def test_digests_are_siphash_of_the_key():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,3 +83,7 @@ class AlignedDimension:
         values = array.filter(pa.array(self.present)).unique().sort()
         indices = np.asarray(pc.index_in(array, values).fill_null(-1)).astype(np.int64)
         return tuple(values.to_pylist()), np.where(self.present, indices, -1)
+
+
+Dimensions = Mapping[str, DimensionTable]
+"""Public tables by their names."""

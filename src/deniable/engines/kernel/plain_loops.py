@@ -17,7 +17,7 @@ from deniable.arrays import Floats, Integers
 from deniable.mechanisms._compiled import compiler_is_loaded
 from deniable.mechanisms.hashing import hash_array
 
-PLAIN_HASHES = 60_000_000
+PLAIN_HASHES = 200_000_000
 """So many hashes in numpy take a fraction of the time that importing the compiler takes."""
 MOST_PLAIN_COLUMNS = 8
 NAMED, MASKED = -1, -2

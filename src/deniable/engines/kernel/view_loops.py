@@ -20,6 +20,8 @@ MOST_BLOCK = 1024
 LEAST_BLOCK = 32
 CACHED = 2**15
 """Contributions that are worked on at a time, by each core."""
+MOST_LISTED_CELLS = 2**22
+"""Up to this number, cells that reports name are counted in a list of all."""
 
 
 @compiled
@@ -123,11 +125,30 @@ def _contributed(
 
 
 @compiled
+def _sought_cells(y: Any, first_row: Any, last_row: Any, row_starts: Any, keys: Any) -> Any:
+    """The same where cells have numbers too large to list: each report looks for its cell, which are sorted."""
+    counts = np.zeros(last_row - first_row + 1, dtype=np.int64)
+    for report in range(y.size):
+        low, high = first_row, last_row
+        while low < high:
+            middle = (low + high) // 2
+            if np.int64(keys[row_starts[middle]]) < np.int64(y[report]):
+                low = middle + 1
+            else:
+                high = middle
+        hit = low < last_row and np.int64(keys[row_starts[low]]) == np.int64(y[report])
+        counts[low - first_row if hit else last_row - first_row] += 1
+    return counts
+
+
+@compiled
 def _named_cells(y: Any, first_row: Any, last_row: Any, row_starts: Any, keys: Any) -> Any:
     """For each row of a view whose reports name one cell, the reports that name it; then how many name none of them."""
     most = np.uint32(0)
     for report in range(y.size):
         most = max(most, np.uint32(y[report]))
+    if most > MOST_LISTED_CELLS:
+        return _sought_cells(y, first_row, last_row, row_starts, keys)
     named = np.zeros(np.int64(most) + 1, dtype=np.int64)
     for report in range(y.size):
         named[y[report]] += 1

@@ -8,6 +8,7 @@ import numpy as np
 
 from deniable.arrays import Floats, Integers
 from deniable.cancellation import checkpoint
+from deniable.engines.kernel import plain_view_loops
 from deniable.engines.kernel.contributions import Program, shared_out
 from deniable.engines.kernel.moment_totals import TermArrays, Totals
 from deniable.engines.kernel.user_sums import Summing, TableSumming
@@ -33,7 +34,7 @@ def has_few_sums(summing: Summing) -> bool:
 def follows_views(table: TableSumming) -> bool:
     """Whether the loops know all of a table's views: one part, hashed or named cells, not too many views to list."""
     program = table.programs[0]
-    simple = not (program.computed or program.plain or program.used is not None)
+    simple = not (program.computed or program.used is not None)
     return len(table.programs) == 1 and table.constants[0] is None and simple
 
 
@@ -50,6 +51,12 @@ def totals_by_view(summing: Summing, order: ViewOrder) -> Totals:
     def work(first: int, end: int) -> tuple[Floats, Floats]:
         mine = np.zeros_like(by_slot), np.zeros_like(crosses)
         share = _share(starts, ends, first, end, order.reports)
+        if program.plain:
+            listed = (terms.starts, terms.coefficients, factors)
+            plain_view_loops.add_view_moments(
+                order.seed, order.y, *share, program.arrays[1:], listed, plain_from, moments, *mine
+            )
+            return mine
         add_view_moments(
             order.seed,
             order.y,
@@ -91,6 +98,9 @@ def placed_contributions(table: TableSumming, order: ViewOrder) -> Floats:
 
     def work(first: int, end: int) -> None:
         share = _share(starts, ends, first, end, order.reports)
+        if program.plain:
+            plain_view_loops.place_contributions(order.seed, order.y, order.positions, *share, program.arrays[1:], out)
+            return
         place_contributions(order.seed, order.y, order.positions, *share, *program.arrays[1:], out)
 
     for first, end in _pieces(program, ends - starts, order.reports):

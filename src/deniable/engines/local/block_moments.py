@@ -25,6 +25,7 @@ from deniable.engines.kernel.view_sums import (
     placed_contributions,
     totals_by_view,
 )
+from deniable.engines.reports.layered_store import LayeredStore
 from deniable.engines.reports.report_stores import MemoryStore
 from deniable.engines.reports.round_stores import PERSON_COLUMN, PeopleInRounds, people_asked
 from deniable.engines.reports.user_blocks import Store, joined
@@ -60,9 +61,14 @@ def block_moments(
         return Summing.of(plan, chosen, public_count, counted=counted and rounds is None, plain=plain)
 
     summing = made() if prepared is None or plain else prepared.get(plan, made)
-    if (order := _view_order(plan, summing, chosen)) is not None:
-        return moments_of(plan, totals_by_view(summing, order), listed, summing)
+    if (orders := _view_orders(plan, summing, chosen)) is not None:
+        totals = summing.empty()
+        for order in orders:
+            totals.add(totals_by_view(summing, order))
+        return moments_of(plan, totals, listed, summing)
     if rounds is None:
+        if _says_nothing(plan, summing):
+            return moments_of(plan, _of_users(summing, next(iter(chosen.values()))), listed, summing)
         summing, chosen = _with_contributions(plan, summing, chosen)
     totals = summing.empty()
     readers = [_TableReader(plan, table, dimensions) for table in summing.tables]
@@ -102,15 +108,43 @@ def _plain(plan: Plan, stores: Mapping[str, Store], public_groups: int) -> bool:
     return takes_plain_loops(max(store.rows for store in stores.values()), cells, columns)
 
 
-def _view_order(plan: Plan, summing: Summing, stores: Mapping[str, Store]) -> ViewOrder | None:
+def _layers(store: Store) -> tuple[MemoryStore, ...]:
+    """The layers of a store in memory; none of one in files."""
+    if isinstance(store, LayeredStore):
+        return store.layers
+    return (store,) if isinstance(store, MemoryStore) else ()
+
+
+def _in_view_order(plan: Plan, name: str, layers: Sequence[MemoryStore]) -> list[ViewOrder] | None:
+    """The reports of each layer in the order of their views; None if there are none, or too many views."""
+    orders = [layer.by_view(plan.collection.design_of(name).views) for layer in layers]
+    return [order for order in orders if order is not None] if orders and None not in orders else None
+
+
+def _view_orders(plan: Plan, summing: Summing, stores: Mapping[str, Store]) -> list[ViewOrder] | None:
     """The reports in the order of their views, where these are all that a question needs."""
     (name, *others), question = plan.question.tables, plan.question
     store, public = stores[name], plan.public or public_groups(question) or question.lookups
     if others or public or any(question.filters.values()) or store.slots > 1:
         return None
-    if not isinstance(store, MemoryStore) or not follows_views(summing.tables[0]) or not has_few_sums(summing):
+    if not follows_views(summing.tables[0]) or not has_few_sums(summing):
         return None
-    return store.by_view(plan.collection.design_of(name).views)
+    return _in_view_order(plan, name, _layers(store))
+
+
+def _says_nothing(plan: Plan, summing: Summing) -> bool:
+    """Whether it does not matter what reports say, only how many there are: all users contribute the same."""
+    question = plan.question
+    public = plan.public or public_groups(question) or question.lookups or any(question.filters.values())
+    return len(summing.tables) == 1 and not summing.tables[0].reads and not public
+
+
+def _of_users(summing: Summing, store: Store) -> Totals:
+    """The totals where all users contribute the same."""
+    totals, views = summing.empty(), np.zeros(store.slots, dtype=np.int64)
+    summing.add(totals, [(views,)], {}, np.zeros(1, dtype=np.int64), 0, 1)
+    totals.multiply(store.rows // store.slots)
+    return totals
 
 
 def _with_contributions(plan: Plan, summing: Summing, stores: Mapping[str, Store]) -> tuple[Summing, dict[str, Store]]:
@@ -118,16 +152,23 @@ def _with_contributions(plan: Plan, summing: Summing, stores: Mapping[str, Store
     made, tables = dict(stores), list(summing.tables)
     for number, table in enumerate(summing.tables):
         store = stores[table.name]
-        if not isinstance(store, MemoryStore) or not follows_views(table) or store.rows * table.columns > MOST_PLACED:
+        if not follows_views(table) or store.rows * table.columns > MOST_PLACED:
             continue
-        order = store.by_view(plan.collection.design_of(table.name).views)
-        if order is None:
+        layers = _layers(store)
+        orders = _in_view_order(plan, table.name, layers)
+        if orders is None:
             continue
-        reports = store.reports
-        for column, values in enumerate(placed_contributions(table, order)):
-            reports = reports.append_column(_contributed(column), arrow_floats(values))
-        made[table.name], tables[number] = replace(store, reports=reports), replace(table, contributed=True)
+        placed = tuple(_placed(table, layer, order) for layer, order in zip(layers, orders, strict=True))
+        made[table.name] = replace(store, layers=placed) if isinstance(store, LayeredStore) else placed[0]
+        tables[number] = replace(table, contributed=True)
     return replace(summing, tables=tuple(tables)), made
+
+
+def _placed(table: TableSumming, layer: MemoryStore, order: ViewOrder) -> MemoryStore:
+    reports = layer.reports
+    for column, values in enumerate(placed_contributions(table, order)):
+        reports = reports.append_column(_contributed(column), arrow_floats(values))
+    return replace(layer, reports=reports)
 
 
 def _contributed(column: int) -> str:

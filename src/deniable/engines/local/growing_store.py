@@ -1,55 +1,38 @@
-"""A collector's store as an engine that grows with it: what was read once is not read, checked or sorted again.
+"""A collector's store with rounds as an engine that grows with it: what was read once is not read or checked again.
 
     settled   reports in runs of the store, which never change      only new runs are read, and merged
     recent    reports in no run yet                                 only the newest are read; all, after a run was added
 
 Both are kept valid and in the order of ids, and an engine is made of the two together. What has to be done for all
-reports then is one copy of their columns.
+reports then is one copy of their columns. Without rounds not even that (`growing_layers`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
-import numpy as np
-import pyarrow as pa
-
-from deniable.arrays import Integers
 from deniable.cancellation import checkpoint
-from deniable.engines.collecting.stored_reports import CollectorFolder, joined_rounds, reports_table
+from deniable.engines.collecting.stored_reports import CollectorFolder, joined_rounds
+from deniable.engines.local.checked_rows import CheckedRows, checked_rows
+from deniable.engines.local.growing_layers import GrowingLayers
 from deniable.engines.local.local_engine import LocalEngine
 from deniable.engines.local.opening import open_validated
-from deniable.mechanisms._compiled import compiled
-from deniable.stores.collector.key_order import key_order, offsets_and_data
 from deniable.stores.collector.upload import CollectorStore, StoredRows, StoreMark
-from deniable.tables.reports.report_table import complete_users, possible_rows
+from deniable.tables.reports.report_table import complete_users
 
-_FEW = 512
 _MOST_ID_BYTES = 2**30
+_AFTER_ALL = StoreMark(2**62, 2**62)
 
 
-@dataclass(slots=True)
-class _Checked:
-    """Reports that are possible, by id and slot; and how many are not."""
-
-    table: pa.Table
-    refused: Counter[str]
-
-    def with_more(self, more: _Checked) -> _Checked:
-        """Both together; no key is in both."""
-        return _Checked(merged(self.table, more.table), self.refused + more.refused)
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Part:
     """What is known of a table and round."""
 
-    settled: _Checked
-    recent: _Checked
+    settled: CheckedRows
+    recent: CheckedRows
     mark: StoreMark | None = None
-    both: _Checked | None = None
+    both: CheckedRows | None = None
 
 
 class GrowingStore:
@@ -58,12 +41,6 @@ class GrowingStore:
     def __init__(self, folder: CollectorFolder, store: CollectorStore) -> None:
         self._folder, self._store = folder, store
         self._parts: dict[tuple[str, int], _Part] = {}
-
-    @staticmethod
-    def suits(folder: CollectorFolder, store: CollectorStore) -> bool:
-        """Whether a store says what is new, and no column's type depends on other reports."""
-        plain = not any(table.public for table in folder.collection.tables)
-        return plain and not folder.simulation and store.since(folder.collection.tables[0].name, 0, None) is not None
 
     def engine(self) -> LocalEngine | None:
         """An engine over what is committed now; None if ids take too much room."""
@@ -83,84 +60,35 @@ class GrowingStore:
             checkpoint()
         return open_validated(collection, kept, refused)
 
-    def _grown(self, part: tuple[str, int]) -> _Checked:
+    def _grown(self, part: tuple[str, int]) -> CheckedRows:
         """The reports of a table and round."""
-        known = self._parts.get(part)
-        growth = self._store.since(*part, None if known is None else known.mark)
-        assert growth is not None  # noqa: S101 - `suits` has asked
-        if known is None:
-            nothing = self._checked(part[0], StoredRows.of((), (), ()))
-            known = self._parts[part] = _Part(nothing, nothing)
-        if known.both is None or growth.replaces_recent or len(growth.recent.uids):
-            known.both, known.mark = None, None  # until all of it has succeeded, nothing is known
-            settled, recent = (self._checked(part[0], rows) for rows in (growth.settled, growth.recent))
-            settled = known.settled.with_more(settled)
-            recent = recent if growth.replaces_recent else known.recent.with_more(recent)
+        while True:
+            known, (name, _) = self._parts.get(part), part
+            growth = self._store.since(*part, None if known is None else known.mark)
+            assert growth is not None  # noqa: S101 - `growing` has asked
+            if known is None:
+                nothing = checked_rows(self._folder.collection, name, StoredRows.of((), (), ()))
+                known = _Part(nothing, nothing)
+            elif known.both is not None and not growth.replaces_recent and not len(growth.recent.uids):
+                self._parts[part] = replace(known, mark=growth.mark)
+                return known.both
+            collection, recent = self._folder.collection, known.recent
+            settled = known.settled.with_more(checked_rows(collection, name, growth.settled, recent))
+            if not growth.is_all:
+                self._parts[part] = _Part(settled, recent, growth.mark)
+                continue
+            new = checked_rows(collection, name, growth.recent)
+            recent = new if growth.replaces_recent else recent.with_more(new)
             both = settled.with_more(recent)
             self._parts[part] = _Part(settled, recent, growth.mark, both)
             return both
-        known.mark = growth.mark
-        return known.both
-
-    def _checked(self, name: str, rows: StoredRows) -> _Checked:
-        """Stored rows as a table of possible reports, in order."""
-        table = reports_table(self._folder.collection, name, rows)
-        checkpoint()
-        good, refused = possible_rows(self._folder.collection, name, table)
-        checkpoint()
-        return _Checked(_sorted(good), refused)
 
 
-def _key(table: pa.Table) -> tuple[Any, Any, Integers]:
-    """Ends and bytes of ids, and slots."""
-    return *offsets_and_data(table["uid"].combine_chunks()), np.asarray(table["slot"]).astype(np.int64)
-
-
-def _sorted(table: pa.Table) -> pa.Table:
-    table = table.combine_chunks()
-    order = key_order(table["uid"].combine_chunks(), np.asarray(table["slot"]).astype(np.int64))
-    return table.take(pa.array(order)).combine_chunks()
-
-
-def merged(table: pa.Table, more: pa.Table) -> pa.Table:
-    """Two tables of reports that are in order, as one that is.
-
-    >>> first, second = ({"uid": ["a", "c"], "slot": [0, 1]}, {"uid": ["b", "c"], "slot": [0, 0]})
-    >>> merged(pa.table(first), pa.table(second))["uid"].to_pylist()
-    ['a', 'b', 'c', 'c']
-    """
-    if not more.num_rows or not table.num_rows:
-        return table if table.num_rows else more
-    positions = np.empty(more.num_rows, dtype=np.int64)
-    _find(*_key(table), *_key(more), positions)
-    if more.num_rows <= _FEW:  # pieces are copied, not rows
-        pieces, before = [], 0
-        for row, position in enumerate(positions.tolist()):
-            pieces += [table.slice(before, position - before), more.slice(row, 1)]
-            before = position
-        return pa.concat_tables([*pieces, table.slice(before)]).combine_chunks()
-    order = np.insert(np.arange(table.num_rows), positions, np.arange(table.num_rows, table.num_rows + more.num_rows))
-    return pa.concat_tables([table, more]).combine_chunks().take(pa.array(order)).combine_chunks()
-
-
-@compiled
-def _find(ends: Any, data: Any, slots: Any, more_ends: Any, more_data: Any, more_slots: Any, positions: Any) -> None:
-    """For every row of the second table, how many of the first come before it."""
-    low = 0
-    for row in range(positions.size):
-        high, first, length = slots.size, more_ends[row], more_ends[row + 1] - more_ends[row]
-        while low < high:
-            middle = (low + high) // 2
-            held = ends[middle + 1] - ends[middle]
-            byte = 0
-            while byte < min(held, length) and data[ends[middle] + byte] == more_data[first + byte]:
-                byte += 1
-            if byte < min(held, length):
-                before = data[ends[middle] + byte] < more_data[first + byte]
-            else:
-                before = held < length or (held == length and slots[middle] < more_slots[row])
-            if before:
-                low = middle + 1
-            else:
-                high = middle
-        positions[row] = low
+def growing(folder: CollectorFolder, store: CollectorStore) -> GrowingStore | GrowingLayers | None:
+    """A store that grows; None if it does not say what is new, or columns' types depend on all reports."""
+    collection = folder.collection
+    if folder.simulation or any(table.public for table in collection.tables):
+        return None
+    if store.since(collection.tables[0].name, 0, _AFTER_ALL) is None:
+        return None
+    return GrowingLayers(folder, store) if collection.rounds is None else GrowingStore(folder, store)

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from deniable.arrays import Floats
+from deniable.arrays import Floats, Integers
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.kernel.cell_counts import cell_counts
 from deniable.engines.kernel.cell_pairs import Pairs, cell_pairs
+from deniable.engines.kernel.supports import supports
 from deniable.engines.kernel.user_sums import Columns, Summing
 from deniable.engines.local.block_moments import block_moments
 from deniable.engines.reports.user_blocks import Store, StoreWithIds, id_reports
@@ -44,6 +45,10 @@ class LocalEngine:
     def cell_counts(self, table: str, views: Sequence[View]) -> Floats:
         """Estimated rows in each cell of some views."""
         return cell_counts(self.stores[table], views)
+
+    def supports(self, table: str, view: View, cells: Integers) -> Integers:
+        """How many reports support each cell, and how many the view has."""
+        return supports(self.stores[table], view, cells)
 
     def cell_pairs(self, table: str) -> Pairs:
         """How many reports of a table support two cells at once."""

@@ -22,6 +22,7 @@ from deniable.engines.collecting.stored_reports import (
 )
 from deniable.engines.duckdb.spill_folders import SpillFolder, spill_parent
 from deniable.engines.local.local_engine import LocalEngine
+from deniable.engines.reports.checked_files import held, remember
 from deniable.engines.reports.file_validation import validated_files
 from deniable.engines.reports.first_reports import first_reports
 from deniable.engines.reports.report_files import ReportFiles
@@ -31,7 +32,7 @@ from deniable.engines.reports.round_files import round_file_stores
 from deniable.engines.reports.round_stores import round_stores
 from deniable.engines.reports.user_blocks import Store
 from deniable.errors import InvalidParameter
-from deniable.tables.reports.report_table import OTHER_SPECIFICATION, names_origin, nobody, validate
+from deniable.tables.reports.report_table import OTHER_SPECIFICATION, names_origin, narrowed, nobody, validate
 from deniable.tables.specification.runs import SPECIFICATION_FILE, read_key
 from deniable.tables.specification.specification import Specification
 
@@ -108,18 +109,21 @@ def _from_files(
     kept: dict[str, pa.Table] = {}
     filed: dict[str, FileStore] = {}
     refused: dict[str, Counter[str]] = {}
-    small = collection.rounds is None or all(
-        listed.rows * BYTES_PER_REPORT <= memory_limit for listed in files.values()
-    )
+    small = collection.rounds is None or all(_fits(listed, memory_limit) for listed in files.values())
     for name, listed in files.items():
         if not names_origin(collection, name, listed.schema):
             kept[name], refused[name] = nobody(collection, name), +Counter({OTHER_SPECIFICATION: listed.rows})
             continue
+        listed = held(collection, listed) if _fits(listed, memory_limit) else listed
         tables = _if_small(listed, memory_limit) if small else None  # rounds are in memory, or none is
-        if tables is not None:
+        if tables is not None and listed.checked:
+            kept[name], refused[name] = narrowed(pa.concat_tables(tables)), Counter()
+        elif tables is not None:
             reports, later = first_reports(tables)
             kept[name], refused[name] = validate(collection, name, reports)
             refused[name] += later
+            if kept[name].num_rows == listed.rows:
+                remember(collection, listed)
         else:
             store, refused[name] = validated_files(collection, listed, memory_limit, spill, text_ids=text_ids)
             filed[name] = store if store.keeps is not None else replace(store, keeps=keeps)
@@ -133,7 +137,11 @@ def _from_files(
 
 def _if_small(files: ReportFiles, memory_limit: int) -> list[pa.Table] | None:
     """The reports of some files; None if they need too much memory."""
-    return files.tables_within(memory_limit) if files.rows * BYTES_PER_REPORT <= memory_limit else None
+    return files.tables_within(memory_limit) if _fits(files, memory_limit) else None
+
+
+def _fits(files: ReportFiles, memory_limit: int) -> bool:
+    return files.rows * BYTES_PER_REPORT <= memory_limit
 
 
 def _engine(

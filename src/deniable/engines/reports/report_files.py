@@ -8,7 +8,7 @@ otherwise a few bytes of a file could become many of memory.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,10 @@ class ReportFiles:
     schema: pa.Schema
     """The columns that are read; for files of another specification, only their metadata."""
     rows: int
+    contents: tuple[bytes | None, ...] = field(default=(), repr=False)
+    """The bytes of the files, where they are held; then these are read instead."""
+    checked: bool = False
+    """Whether all reports in these bytes are known to be valid (`checked_files.py`)."""
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Some columns, or all that are read, in the order they are stored."""
@@ -59,7 +63,7 @@ class ReportFiles:
         """The same, each batch with the number of its file."""
         wanted, rows = pa.schema([self.schema.field(name) for name in columns or self.schema.names]), 0
         for number, path in enumerate(self.paths):
-            batches = _batches(path, wanted)
+            batches = _batches(path, self.contents[number] if self.contents else None, wanted)
             while True:
                 try:
                     batch = next(batches, None)
@@ -77,7 +81,9 @@ class ReportFiles:
         if self.schema != other.schema or self.schema.metadata != other.schema.metadata:
             problem = f"files of table {self.table!r} in two folders have columns of different types"
             raise InvalidData(problem, "Keep them apart.")
-        return ReportFiles(self.table, (*self.paths, *other.paths), self.schema, self.rows + other.rows)
+        contents = tuple(held for files in (self, other) for held in files.contents or (None,) * len(files.paths))
+        paths = (*self.paths, *other.paths)
+        return ReportFiles(self.table, paths, self.schema, self.rows + other.rows, contents)
 
     def tables_within(self, memory_limit: int) -> list[pa.Table] | None:
         """All reports, a table for each file; None if they need more bytes."""
@@ -185,9 +191,10 @@ def _too_large(table: str) -> InvalidData:
     return InvalidData(problem, f"{RESTORE} The limits are in docs/reference/limits.md.")
 
 
-def _batches(path: Path, wanted: pa.Schema) -> Iterator[pa.Table]:
+def _batches(path: Path, content: bytes | None, wanted: pa.Schema) -> Iterator[pa.Table]:
     texts = [field.name for field in wanted if pa.types.is_string(field.type)]
-    with pq.ParquetFile(path, read_dictionary=texts, buffer_size=_BUFFER) as file:
+    source = path if content is None else pa.BufferReader(content)
+    with pq.ParquetFile(source, read_dictionary=texts, buffer_size=_BUFFER) as file:
         for batch in file.iter_batches(BLOCK_REPORTS, columns=wanted.names):
             for column in map(batch.column, texts):
                 column.validate(full=True)

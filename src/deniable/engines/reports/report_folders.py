@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deniable.engines.duckdb.regular_files import is_folder, why_not_a_file
+from deniable.engines.reports.checked_files import known
 from deniable.engines.reports.report_files import ReportFiles, check_sizes, report_files
 from deniable.errors import BadInput
 from deniable.simulation import one_kind
@@ -38,8 +39,8 @@ def read_folder(folder: Path) -> tuple[Specification, dict[str, ReportFiles], bo
         raise BadInput(f"{name} holds no {SPECIFICATION_FILE}. Nothing was read. Pass a folder of reports.")
     collection, simulation = load_run(folder / SPECIFICATION_FILE)
     tables = [table.name for table in collection.tables if is_folder(folder / table.name)]
-    files = {table: report_files(collection, table, folder / table) for table in tables}
+    files = {table: known(collection, report_files(collection, table, folder / table)) for table in tables}
     kinds = {table: is_simulation(collection, listed.schema.metadata) for table, listed in files.items()}
     simulation = one_kind({SPECIFICATION_FILE: simulation, **kinds})
-    check_sizes([listed for listed in files.values() if listed.schema.names])
+    check_sizes([listed for listed in files.values() if listed.schema.names and not listed.checked])
     return collection, files, simulation

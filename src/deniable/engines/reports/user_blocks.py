@@ -6,6 +6,8 @@ tables are joined by walking along them side by side, and nothing has to fit int
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from deniable.arrays import Integers
 from deniable.cancellation import checkpoint
 from deniable.tables.schema.report_format import ANSWER_COLUMNS
+from deniable.tables.schema.rounds import ROUND_COLUMN
 
 BLOCK_REPORTS = 2**18
 """Reports that are processed together."""
@@ -48,6 +51,32 @@ class ReportFacts(Protocol):
 
     def view_counts(self, views: int) -> Integers:
         """How many reports there are of each view."""
+
+
+def kept_reports(stores: Mapping[str, ReportFacts], refused: Mapping[str, Counter[str]]) -> dict[str, tuple[int, int]]:
+    """Of each table, how many reports were kept and refused."""
+    return {name: (store.rows, refused[name].total()) for name, store in stores.items()}
+
+
+def users_in(stores: Mapping[str, ReportFacts], tables: Sequence[str]) -> int:
+    """How many users can be in all of some tables."""
+    known = [stores[name] for name in tables if name in stores]
+    return min((store.rows // store.slots for store in known), default=0)
+
+
+def reported_rounds(stores: Mapping[str, ReportFacts], tables: Sequence[str]) -> list[int]:
+    """The rounds that some table has reports of; none in a collection without rounds."""
+    known = [stores[name] for name in tables if name in stores]
+    return sorted({number for store in known for number in store.distinct(ROUND_COLUMN).to_pylist()})
+
+
+def users_a_round(stores: Mapping[str, ReportFacts], tables: Sequence[str], *, rounds: bool) -> int:
+    """How many users answer: in rounds, on average."""
+    users = users_in(stores, tables)
+    if not rounds:
+        return users
+    most = max(len(reported_rounds(stores, [name])) for name in tables)
+    return math.ceil(users / max(most, 1))
 
 
 class Store(ReportFacts, Protocol):

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from deniable.engines.collecting.drawn_names import refuse_pseudonyms
 from deniable.engines.collecting.folder_writing import round_name
 from deniable.engines.collecting.gathering import ANOTHER, sent_line
 from deniable.engines.collecting.sent_columns import SentColumns
@@ -61,6 +62,7 @@ def gathering(
     simulation: bool,
 ) -> Any:
     """See `deniable.spark.gather_stream`."""
+    refuse_pseudonyms(collection)
     if not getattr(frame, "isStreaming", False):
         raise InvalidParameter(
             "frame", "must be a streaming DataFrame", "Read it with spark.readStream; for others use Collection.gather."

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from deniable.arrays import Floats
+from deniable.arrays import Floats, Integers
 from deniable.engines.kernel.cell_counts import counted
 from deniable.engines.kernel.cell_pairs import Pairs, by_view, counted_pairs, pair_count
+from deniable.engines.kernel.supports import supports_of
 from deniable.engines.spark.error_translation import spark_errors
 from deniable.engines.spark.packed_reports import Packing
 from deniable.engines.spark.report_validation import SparkStore
@@ -27,6 +28,12 @@ def cell_pairs(store: SparkStore, packing: Packing, design: Design) -> Pairs:
     """How many reports support two cells at once. See `kernel.cell_pairs`."""
     pairs = _added(store, packing, lambda view, seed, y: counted_pairs(design, view, seed, y), pair_count(design))
     return by_view(design, np.rint(pairs).astype(np.int64))
+
+
+def supports(store: SparkStore, packing: Packing, view: View, cells: Integers) -> Integers:
+    """How many reports of a view support each cell, and how many it has. See `kernel.supports`."""
+    total = _added(store, packing, lambda *reports: supports_of(view, cells, *reports), cells.size + 1)
+    return np.rint(total).astype(np.int64)
 
 
 def _added(store: SparkStore, packing: Packing, count: Callable[..., Any], length: int) -> Floats:

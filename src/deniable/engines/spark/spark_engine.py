@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable.arrays import Floats
+from deniable.arrays import Floats, Integers
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.kernel.cell_pairs import Pairs
 from deniable.engines.kernel.user_sums import Columns
@@ -17,7 +17,7 @@ from deniable.engines.spark.error_translation import spark_errors
 from deniable.engines.spark.kept_frames import KeptJoins
 from deniable.engines.spark.packed_reports import Packing
 from deniable.engines.spark.report_validation import SparkStore
-from deniable.engines.spark.spark_cell_counts import cell_counts, cell_pairs
+from deniable.engines.spark.spark_cell_counts import cell_counts, cell_pairs, supports
 from deniable.engines.spark.spark_moments import spark_moments
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.plan import Plan
@@ -43,6 +43,10 @@ class SparkEngine:
     def cell_counts(self, table: str, views: Sequence[View]) -> Floats:
         """Estimated rows in each cell of some views."""
         return cell_counts(self.stores[table], Packing.of(self.collection, table), views)
+
+    def supports(self, table: str, view: View, cells: Integers) -> Integers:
+        """How many reports support each cell, and how many the view has."""
+        return supports(self.stores[table], Packing.of(self.collection, table), view, cells)
 
     def cell_pairs(self, table: str) -> Pairs:
         """How many reports of a table support two cells at once."""

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.engines.collecting.collected_reports import Collected
+from deniable.engines.collecting.drawn_names import refuse_pseudonyms
 from deniable.engines.collecting.folder_writing import check_destination, check_writer, round_name
 from deniable.engines.collecting.perturbing import BATCH_REPORTS, reports_of
 from deniable.engines.collecting.round_asking import Asking
@@ -73,6 +74,7 @@ def perturb_spark(
 
     Executors get the secret that all rounds share, which stays the same if a task is retried.
     """
+    refuse_pseudonyms(collection)
     asking = Asking.of(collection, number, memory, simulation=simulation)
     source = release_source(source, simulation=simulation, epsilon=largest_epsilon(collection))
     spark = checked_session(engine)

@@ -1,10 +1,7 @@
-"""64 bits for every key, and filters that say which keys a run of the store may hold.
+"""64 bits for every key.
 
 A digest is SipHash-1-3 under the store's secret, over table and round, slot and id: nobody outside can choose ids whose
 digests agree. Digests only say where to look. Whether two keys are equal is always decided by comparing them.
-
-A filter (Bloom's, in blocks of 512 bits) has 20 bits for each key and sets 8. One key in about 5,000 that a run does
-not hold passes its filter, and costs a look at a page; a key that it holds always passes.
 """
 
 from __future__ import annotations
@@ -23,7 +20,6 @@ from deniable.stores.collector.upload_columns import RowColumns
 
 Digests = NDArray[np.uint64]
 DIGEST_KEY_BYTES = 16
-_BITS_PER_KEY, _BITS_SET, _BLOCK_BITS, _WORDS = 20, 8, 512, 8
 
 
 def part_number(secret: bytes, part: Part) -> int:
@@ -82,81 +78,6 @@ def _digest(k0: Any, k1: Any, parts: Any, slots: Any, ends: Any, data: Any, give
         for _ in range(3):
             v0, v1, v2, v3 = _round(v0, v1, v2, v3)
         given[row] = v0 ^ v1 ^ v2 ^ v3
-
-
-class RunFilters:
-    """The filters of all runs, side by side."""
-
-    def __init__(self) -> None:
-        self._words = np.empty(0, dtype=np.uint64)
-        self._starts = np.zeros(1, dtype=np.int64)
-
-    def append(self, words: Digests) -> None:
-        """Add the filter of the next run."""
-        self._words = np.concatenate([self._words, words])
-        self._starts = np.append(self._starts, self._words.size)
-
-    def may_hold(self, wanted: Digests) -> list[tuple[int, int]]:
-        """(which key, which run), wherever a run may hold a key."""
-        passed = np.zeros((wanted.size, self._starts.size - 1), dtype=np.bool_)
-        _pass(self._words, self._starts, wanted, passed)
-        keys, runs = np.nonzero(passed)
-        return list(zip(keys.tolist(), runs.tolist(), strict=True))
-
-
-def run_filter(held: Digests) -> Digests:
-    """The filter of a run with these keys.
-
-    >>> filters = RunFilters()
-    >>> filters.append(run_filter(np.array([7, 8], dtype=np.uint64)))
-    >>> filters.may_hold(np.array([9, 8], dtype=np.uint64))
-    [(1, 0)]
-    """
-    blocks = max(1, -(-_BITS_PER_KEY * held.size // _BLOCK_BITS))
-    words = np.zeros(blocks * _WORDS, dtype=np.uint64)
-    _fill(words, held)
-    return words
-
-
-@compiled
-def _place(digest: Any, blocks: Any) -> Any:
-    """The first word of the key's block, and bits that say which of the block are set."""
-    block = (digest >> np.uint64(32)) * np.uint64(blocks) >> np.uint64(32)
-    return np.int64(block) * _WORDS, digest * np.uint64(0x9E3779B97F4A7C15) ^ digest >> np.uint64(29)
-
-
-@compiled
-def _bit(spread: Any, number: Any) -> Any:
-    """The word and the bit of the block that a key sets as its so-manieth."""
-    at = spread * np.uint64(2 * number + 1) + (spread >> np.uint64(32)) * np.uint64(number)
-    at = at >> np.uint64(23) & np.uint64(_BLOCK_BITS - 1)
-    return np.int64(at >> np.uint64(6)), np.uint64(1) << (at & np.uint64(63))
-
-
-@compiled
-def _fill(words: Any, held: Any) -> None:
-    blocks = words.size // _WORDS
-    for row in range(held.size):
-        first, spread = _place(held[row], blocks)
-        for number in range(_BITS_SET):
-            word, bit = _bit(spread, number)
-            words[first + word] |= bit
-
-
-@compiled
-def _pass(words: Any, starts: Any, wanted: Any, passed: Any) -> None:
-    for run in range(starts.size - 1):
-        blocks = (starts[run + 1] - starts[run]) // _WORDS
-        for row in range(wanted.size):
-            first, spread = _place(wanted[row], blocks)
-            first += starts[run]
-            number = 0
-            while number < _BITS_SET:
-                word, bit = _bit(spread, number)
-                if not words[first + word] & bit:
-                    break
-                number += 1
-            passed[row, run] = number == _BITS_SET
 
 
 def of_parts(secret: bytes, parts: Sequence[Part], which: NDArray[np.int64]) -> Digests:

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deniable.stores.collector.key_digests import Digests, RunFilters, digests, part_number, run_filter
+from deniable.stores.collector.key_digests import Digests, digests, part_number
+from deniable.stores.collector.run_filters import RunFilters, run_filter
 from deniable.stores.collector.upload import ROWS_AT_ONCE, Part
 from deniable.stores.collector.upload_columns import DamagedContent, RowColumns, joined, packed, unpacked
 
@@ -106,10 +107,14 @@ def _read_filter(content: bytes) -> Digests:
     return np.frombuffer(content, dtype=np.uint64, offset=4)
 
 
-def newer_pages(connection: sqlite3.Connection, part: Part, after: int) -> Iterator[RowColumns]:
-    """The pages of a table and round that were written after one, in the order of their runs."""
-    newer = "SELECT content FROM pages WHERE number > ? AND table_ = ? AND round = ? ORDER BY number"
-    return (unpacked(content) for (content,) in connection.execute(newer, (after, *part)))
+def newer_pages(
+    connection: sqlite3.Connection, part: Part, after: int, most: int
+) -> tuple[list[RowColumns], int | None]:
+    """The first pages of a table and round that were written after one; if there are more, the last one's number."""
+    newer = "SELECT number, content FROM pages WHERE number > ? AND table_ = ? AND round = ? ORDER BY number LIMIT ?"
+    pages = connection.execute(newer, (after, *part, most + 1)).fetchall()
+    read = [unpacked(content) for _, content in pages[:most]]
+    return read, pages[most - 1][0] if len(pages) > most else None
 
 
 def in_order(connection: sqlite3.Connection, part: Part, recent: RowColumns) -> Iterator[RowColumns]:

@@ -30,8 +30,9 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Booleans, Integers
 from deniable.errors import BadInput, Failure
-from deniable.stores.collector.key_digests import DIGEST_KEY_BYTES, Digests, RunFilters, digests, of_parts, run_filter
+from deniable.stores.collector.key_digests import DIGEST_KEY_BYTES, Digests, digests, of_parts
 from deniable.stores.collector.recent_rows import RecentRows
+from deniable.stores.collector.run_filters import MOST_ACROSS, RunFilters, run_filter
 from deniable.stores.collector.settled_runs import RUN_SCHEMA, SettledRuns, add_run, in_order, newer_pages, run_damage
 from deniable.stores.collector.sqlite_file import as_failures, connected, opened, transaction
 from deniable.stores.collector.upload import (
@@ -53,7 +54,9 @@ from deniable.stores.collector.upload import (
 from deniable.stores.collector.upload_columns import DamagedContent, RowColumns, UploadColumns, joined, packed, unpacked
 
 STORE_FILE = "reports.sqlite"
-STORE_FORMAT = "3"
+STORE_FORMAT = "4"
+PAGES_AT_ONCE = 1 << 10
+"""For whoever follows a store."""
 MOST_RECENT, IDLE_RECENT = 1 << 18, 1 << 17
 """Rows that arrived last: above the first they settle at once, above the second at quiet times."""
 _FILE_SCHEMA = (
@@ -122,8 +125,9 @@ def warm_up() -> None:
     held = digests(bytes(DIGEST_KEY_BYTES), parts, rows.sorted())
     recent.offer(held, parts, rows)
     recent.keep(np.ones(1, dtype=np.bool_))
-    filters.append(run_filter(held))
-    filters.may_hold(held)
+    for _ in range(MOST_ACROSS):
+        filters.append(run_filter(held))
+        filters.may_hold(held)
 
 
 class SqliteStore:
@@ -298,16 +302,19 @@ class SqliteStore:
                     yield rows.slice(first, min(first + ROWS_AT_ONCE, len(rows))).stored()
 
     def since(self, table: str, round_: int, mark: StoreMark | None) -> StoreGrowth:
-        """What came after a mark, or all there is."""
+        """What came after a mark, or the first there is; no more pages at once than memory is made for."""
         with connected(self._path) as connection, as_failures(self._path):
             connection.execute("BEGIN")
             now, known = StoreMark(*connection.execute(_MARK).fetchone()), mark or StoreMark(0, 0)
             moved = mark is None or now.page > known.page
-            settled = joined(newer_pages(connection, (table, round_), known.page) if moved else ())
+            pages, last = newer_pages(connection, (table, round_), known.page, PAGES_AT_ONCE) if moved else ([], None)
+            settled, recent = joined(pages).stored(), joined(()).stored()
+            if last is not None:
+                return StoreGrowth(settled, recent, True, StoreMark(last, known.arrival), is_all=False)
             newer = f"{_ARRIVED} WHERE table_ = ? AND round = ? AND number > ?"
             after = 0 if moved else known.arrival
-            recent = joined(_arrived(connection, newer, (table, round_, after)).values())
-        return StoreGrowth(settled.stored(), recent.stored(), moved, now)
+            recent = joined(_arrived(connection, newer, (table, round_, after)).values()).stored()
+        return StoreGrowth(settled, recent, moved, now)
 
     def summary(self) -> StoreSummary:
         """What is there."""

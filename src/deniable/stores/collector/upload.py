@@ -100,7 +100,9 @@ class StoreGrowth(NamedTuple):
     """What is not settled: all of it if `replaces_recent`, else only what arrived after the mark."""
     replaces_recent: bool
     mark: StoreMark
-    """This moment."""
+    """This moment, or the last page that was read."""
+    is_all: bool = True
+    """Whether this is all; otherwise there are more pages, and nothing is said about what is not settled."""
 
 
 ROWS_AT_ONCE = 1 << 14
@@ -123,7 +125,7 @@ class CollectorStore(Protocol):
         """The reports of a table and round as they were at one moment, ordered by id (as UTF-8 bytes) and slot."""
 
     def since(self, table: str, round_: int, mark: StoreMark | None) -> StoreGrowth | None:
-        """What came after a mark, or all there is; None in a store that does not know."""
+        """What came after a mark, or the first there is; None in a store that does not know."""
 
     def summary(self) -> StoreSummary:
         """What is there."""

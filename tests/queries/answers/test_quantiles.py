@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import deniable as dn
+from deniable.engines.local.local_engine import LocalEngine
 from deniable.queries.answers.quantiles import PrefixCounts, quantile
 
 VALUES = np.arange(60.0)
@@ -49,3 +51,28 @@ def test_counts_that_fall_are_made_monotone():
     noisy = np.array([0.0, 30.0, 20.0, 50.0, 40.0, 100.0])
     estimate = quantile(prefixes(np.arange(6.0), noisy, 100.0, 5.0), 0.24, "disc", 0.95)
     assert estimate.value == 1.0  # 30 and 20 are 25 and 25
+
+
+@pytest.mark.parametrize("largest", [99, 999])
+def test_a_thousand_quantiles_need_no_more_passes_than_one(monkeypatch, largest):
+    """All prefix counts of an attribute come from one pass over the reports; another question counts all rows."""
+    rows = np.arange(2_000)
+    collection = dn.Collection(dn.Table("t", x=dn.Ordinal(0, largest)), epsilon=3.0)
+    reports = collection.perturb(t={"uid": rows, "x": rows % 100}, source=dn.SeededSource(1), simulation=True)
+    passes = []
+    for name in ("moments", "cell_pairs"):  # a pass over reports, or one that counts pairs of cells once for all
+        kept = getattr(LocalEngine, name)
+
+        def counted(engine, *given, kept=kept, name=name):
+            passes.append(name)
+            return kept(engine, *given)
+
+        monkeypatch.setattr(LocalEngine, name, counted)
+    seen = []
+    for count in (1, 1_000):
+        items = ", ".join(f"QUANTILE_DISC(x, {(number + 0.5) / count}) AS q{number}" for number in range(count))
+        assert len(dn.connect(reports).sql(f"SELECT {items} FROM t").answers) == count
+        seen.append(list(passes))
+        passes.clear()
+    assert seen[0] == seen[1]
+    assert len(seen[0]) == 2

@@ -1,5 +1,7 @@
 """Two looks: the reports of a first group of users choose the design of the rest."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,12 @@ def reports(collection, values, chosen, seed):
     return collection.perturb(p=rows, source=dn.SeededSource(seed), simulation=True)
 
 
+@cache
+def one_look():
+    """What is fitted to the same number of people without a look."""
+    return dn.fit(TABLE, epsilon=4.0, users=PEOPLE, compared=False).collection
+
+
 @pytest.mark.parametrize("shape", ["skewed", "spiky"])
 def test_two_looks_halve_the_error_on_uneven_data_and_say_so_beforehand(shape):
     values = drawn(shape)
@@ -37,8 +45,7 @@ def test_two_looks_halve_the_error_on_uneven_data_and_say_so_beforehand(shape):
     first = reports(dn.Collection(TABLE, epsilon=4.0), values, early, 1)
     proposal = dn.plan(TABLE, None, epsilon=4.0, users=int((~early).sum()), after=dn.connect(first))
     both = dn.connect([first, reports(proposal.collection, values, ~early, 2)])
-    one = dn.fit(TABLE, epsilon=4.0, users=PEOPLE, compared=False).collection
-    single = dn.connect(reports(one, values, early | ~early, 3))
+    single = dn.connect(reports(one_look(), values, early | ~early, 3))
     random = np.random.default_rng(6)
     errors = {"one": [], "two": []}
     for low, high in np.sort(random.choice(values, (8, 2)), axis=1).tolist():

@@ -65,6 +65,18 @@ def test_an_attribute_that_is_compared_and_summed_at_once_is_rounded_on_both_sid
     assert answers_without_assumptions(fit, text)
 
 
+def test_sums_are_rounded_to_points_where_that_costs_little_more_than_cells():
+    # Cells along the constants are predicted to be a tenth better on smooth data, and would assume something of sums.
+    questions = [
+        "SELECT AVG(a) FROM p WHERE a BETWEEN 9 AND 24",
+        "SELECT SUM(a) FROM p WHERE a BETWEEN 10 AND 20",
+        "SELECT COUNT(*) FROM p WHERE a BETWEEN 1 AND 8",
+        "SELECT COUNT(*) FROM p WHERE a = 0",
+    ]
+    fitted = dn.fit(dn.Table("p", a=dn.Ordinal(0, 24)), epsilon=0.5, users=30_000, workload=questions, compared=False)
+    assert all(fitted.collection.forecast(text, users=30_000).scalar().model == 0 for text in questions)
+
+
 def test_pairs_and_joins_follow_constants_too():
     pair = "SELECT COUNT(*) FROM p WHERE weeks >= 50 AND age BETWEEN 25 AND 44"
     assert answers_without_assumptions(fitted(PEOPLE, pair), pair)

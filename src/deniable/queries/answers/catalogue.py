@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deniable.queries.parsing.dimensions import Dimension
-from deniable.tables.schema.attributes import Categorical, Ordinal, Private, Table
+from deniable.tables.schema.attributes import Categorical, Ordinal, Private, Table, Text
 from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.schema.rounds import ROUND_COLUMN
 from deniable.tables.specification.specification import Specification
@@ -83,6 +83,8 @@ def kind_of(meaning: object) -> tuple[str, str]:
         return "VARCHAR", "public"
     if isinstance(meaning, Categorical):
         return _OF_VALUES[type(meaning.values[0])], f"private: {listed(map(str, meaning.values), 5)}"
+    if isinstance(meaning, Text):
+        return "VARCHAR", f"private: any words of up to {counted(meaning.max_length, 'byte')}"
     words = f"private: {meaning.low} to {meaning.high}"
     if meaning.kind in _OF_TIME:
         return _OF_TIME[meaning.kind], words

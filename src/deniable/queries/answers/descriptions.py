@@ -12,7 +12,7 @@ from deniable.queries.parsing.dimensions import Dimension
 from deniable.simulation import NOTE
 from deniable.tables.schema.attributes import Private
 from deniable.tables.specification.specification import Specification
-from deniable.wording import listed
+from deniable.wording import counted, listed
 
 
 def described(collection: Specification, dimensions: Mapping[str, Dimension], name: str) -> Result:
@@ -30,6 +30,12 @@ def described(collection: Specification, dimensions: Mapping[str, Dimension], na
         raise QueryRefused(f"there is no table {name!r}", f"There are {known}.")
     names, types, kinds = (list(each) for each in zip(*columns, strict=True))
     return Result({"column_name": names, "column_type": types, "kind": kinds}, {}, sql=f"DESCRIBE {name}")
+
+
+def kept_in_words(kept: Mapping[str, tuple[int, int]]) -> str:
+    """How many reports of each table were kept and refused."""
+    refusals = {name: f" ({refused:,} refused)" if refused else "" for name, (_, refused) in kept.items()}
+    return ", ".join(f"{name}: {counted(reports, 'report')}{refusals[name]}" for name, (reports, _) in kept.items())
 
 
 def tables_page(

@@ -127,8 +127,8 @@ def _covariance(question: Question, moments: Moments, single_rows: bool, used: s
     counts = [
         number for number, moment in enumerate(question.moments) if moment.indicator and {moment.region} == regions
     ]
-    if moments.pooled or not (single_rows and counts):
-        return crude
+    if moments.pooled or moments.others is not None or not (single_rows and counts):
+        return crude  # what another population contributes is not once or not at all
     # Every user counts once or not at all, and the number of those who do is a moment itself: its variance is known.
     count = sums[:, counts[0]]
     error = np.sqrt(np.maximum(moments.crosses[:, counts[0], counts[0]] - count, 0.0))
@@ -160,7 +160,7 @@ def answer(
     estimates = _FormulaEstimates(question, moments, single_rows, model)
     together, all_hold = at_once(question, len(moments.keys), options.confidence) if options.simultaneous else (1, [])
     kept = np.ones(len(moments.keys), dtype=bool) if question.having is None else _truth(question.having, estimates)[0]
-    if question.groups and not question.possible:  # WHERE excludes every row, and so every group
+    if question.has_no_group:
         kept = np.zeros_like(kept)
     order = _sorted(estimates, np.flatnonzero(kept))
     end = None if question.limit is None else question.offset + question.limit

@@ -16,7 +16,7 @@ from deniable.errors import QueryRefused
 from deniable.queries.answers.answer_options import AnswerOptions
 from deniable.queries.answers.compound_answers import Ask, arranged
 from deniable.queries.answers.estimation import Moments
-from deniable.queries.answers.quantiles import prefix_counts, quantile
+from deniable.queries.answers.quantiles import PrefixCounts, prefix_counts, quantile
 from deniable.queries.answers.result import Estimate, Result
 from deniable.queries.parsing.quantile_questions import (
     GROUP,
@@ -88,12 +88,15 @@ def quantile_answer(
     columns: dict[str, list[Any]] = {}
     notes = list(plain.notes)
     together = max(len(question.asked) * len(keys), 1) if options.simultaneous else 1
-    prefixes = functools.cache(prefixes)  # all quantiles of an attribute come from the same counts
+    counted = functools.cache(
+        lambda text: _by_group(prefixes(text))
+    )  # all quantiles of an attribute share their counts
     for asked in question.asked:
         if asked.kind == MOST_FREQUENT:
             columns[asked.name] = _modes(question, asked, keys, ask, notes)
         else:
-            columns[asked.name] = _quantiles(question, asked, keys, prefixes, options.confidence, together)
+            known = counted(question.counts_text(asked))
+            columns[asked.name] = [_quantile(known.get(key), asked, options.confidence, together) for key in keys]
     for name, number in question.shown_groups.items():
         columns[name] = [key[number] for key in keys]
     for name in question.names:
@@ -104,30 +107,21 @@ def quantile_answer(
     return arranged(ordered, question.order, question.limit, question.offset, like)
 
 
-def _quantiles(
-    question: QuantileQuestion,
-    asked: AskedQuantile,
-    keys: list[Key],
-    prefixes: Callable[[str], Prefixes],
-    confidence: float,
-    together: int,
-) -> list[Estimate]:
-    known = prefixes(question.counts_text(asked))
+def _by_group(known: Prefixes) -> dict[Key, PrefixCounts]:
+    """The prefix counts of every group."""
     rows: dict[Key, list[int]] = {}
     for row, key in enumerate(known.moments.keys):
         rows.setdefault(key[:-1], []).append(row)
-    return [
-        quantile(
-            prefix_counts(known.moments, rows[key], known.model, single_rows=known.single_rows),
-            asked.share,
-            asked.kind,
-            confidence,
-            together,
-        )
-        if key in rows
-        else Estimate(math.nan, math.nan, confidence, together)
-        for key in keys
-    ]
+    return {
+        key: prefix_counts(known.moments, mine, known.model, single_rows=known.single_rows)
+        for key, mine in rows.items()
+    }
+
+
+def _quantile(counts: PrefixCounts | None, asked: AskedQuantile, confidence: float, together: int) -> Estimate:
+    if counts is None:
+        return Estimate(math.nan, math.nan, confidence, together)
+    return quantile(counts, asked.share, asked.kind, confidence, together)
 
 
 def _modes(question: QuantileQuestion, asked: AskedQuantile, keys: list[Key], ask: Ask, notes: list[str]) -> list[Any]:

@@ -119,4 +119,5 @@ def _isotonic(counts: Floats, errors: Floats) -> Floats:
             last[0] = (last[0] * last[1] + value * mass) / (last[1] + mass)
             last[1] += mass
             last[2] += size
-    return np.concatenate([np.full(int(size), value) for value, _, size in pools])
+    values, _, sizes = zip(*pools, strict=True)
+    return np.repeat(np.array(values), np.array(sizes, dtype=np.int64))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from deniable.arrays import Floats, Integers
-from deniable.queries.answers.key_variance import Key, others_covariance, users_key
+from deniable.queries.answers.key_variance import Key, others_part, users_key
 from deniable.queries.planning.key_counts import counting_plan
 from deniable.queries.planning.plan import Plan
 from deniable.queries.question.question import PrivateGroups, Question
@@ -35,7 +35,7 @@ def expected_others(plan: Plan, groups: Integers, expected: Callable[[Plan, Inte
     keys = tuple(_key(question, plan.private_groups[group]) for group in groups.tolist())
     known = [number for number, key in enumerate(keys) if users_key(question, key) in rows]
     total = np.zeros((groups.size, len(question.moments), len(question.moments)))
-    total[known] = others_covariance(question, keyed, counts, tuple(keys[number] for number in known), by_id)
+    total[known] = others_part(question, keyed, counts, tuple(keys[number] for number in known), by_id).added
     return total
 
 

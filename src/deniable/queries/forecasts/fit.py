@@ -152,16 +152,23 @@ def fit_grids(
     for name, mine in designs.items():
         each = []
         for text, expected in zip(shown, of_question, strict=True):
-            each.append(_least_error(mine, text, count, expected))
+            each.append(least_error(mine, text, count, expected))
             advance(0.5 / len(designs) / len(shown))
         errors[name] = tuple(each)
     notes = tuple(note for mine in chosen.values() for note in mine.notes)
-    outside = {} if workload is None or not compared else _outside(collection, count, set(texts), assumed)
-    spans = tuple(
-        span_of(planned(collection, text, "optimal", DIRECT, count, assumed=expected), count, expected)
-        for text, expected in zip(shown if predicted else (), of_question if predicted else (), strict=True)
-    )
+    outside = {} if workload is None or not compared else outside_errors(collection, count, set(texts), assumed)
+    spans = spans_of(collection, count, shown, of_question) if predicted else ()
     return Fit(collection, count, shown, errors, notes, outside, spans)
+
+
+def spans_of(
+    collection: Specification, users: int, questions: tuple[str, ...], assumed: tuple[AssumedRows, ...]
+) -> tuple[Span, ...]:
+    """For each question the error of a grid from low to high, as far as rows are known."""
+    return tuple(
+        span_of(planned(collection, text, "optimal", DIRECT, users, assumed=expected), users, expected)
+        for text, expected in zip(questions, assumed, strict=True)
+    )
 
 
 def _checked_questions(start: Specification, workload: Sequence[str] | None, seen: Densities) -> tuple[str, ...]:
@@ -222,14 +229,14 @@ def _fitted(
     return collection, chosen
 
 
-def _outside(collection: Specification, users: int, asked: set[str], assumed: AssumedRows) -> dict[str, float]:
+def outside_errors(collection: Specification, users: int, asked: set[str], assumed: AssumedRows) -> dict[str, float]:
     """The error of a typical range of each attribute, and of the first pairs of each table."""
     errors: dict[str, float] = {}
     for table in collection.tables:
         about = [(name,) for name in table.private]
         for names in [*about, *islice(combinations(table.private, 2), SHOWN_PAIRS)]:
             texts = [text for text in ranges_of(table, names) if text not in asked]
-            each = sorted(_least_error(collection, text, users, assumed) for text in texts[:TYPICAL_RANGES])
+            each = sorted(least_error(collection, text, users, assumed) for text in texts[:TYPICAL_RANGES])
             if each:
                 errors[f"{table.name}: {' and '.join(names)}"] = each[len(each) // 2]
     return errors
@@ -243,7 +250,7 @@ def _some(texts: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def _least_error(collection: Specification, text: str, users: int, assumed: AssumedRows) -> float:
+def least_error(collection: Specification, text: str, users: int, assumed: AssumedRows) -> float:
     """The error of a question with the better way to take its sums; NaN if that would take long."""
     if not is_quick(collection, text):
         return math.nan

@@ -27,8 +27,10 @@ from deniable.queries.forecasts.prediction import CAUSES, Prediction, predict
 from deniable.queries.parsing.dimensions import Dimension
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.plan import Plan, make_plan
+from deniable.queries.question.listed_words import texts_of
 from deniable.queries.weights.axis_weights import Rule
 from deniable.queries.weights.table_plan import DIRECT
+from deniable.queries.words.smallest_found import forecast_words
 from deniable.tables.schema.rounds import stands_for
 from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
@@ -126,6 +128,8 @@ def forecast(
     matching: float | Span | None = None,
 ) -> Forecast:
     """The standard errors of a question's answers with this many users. See `Collection.forecast`."""
+    if texts_of(collection):
+        collection, _ = forecast_words(text, collection, users)
     count, assumed = checked_users(users), assumed_rows(collection, rows, matching)
     answering = count / stands_for(collection.rounds)
     plan = planned(collection, text, weights, sums, answering, dimensions, assumed=assumed)

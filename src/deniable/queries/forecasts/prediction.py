@@ -26,6 +26,7 @@ from deniable.queries.forecasts.assumed_rows import EVENLY, Assumption
 from deniable.queries.forecasts.even_means import EvenMeans
 from deniable.queries.forecasts.expected_others import expected_others
 from deniable.queries.forecasts.matching_rows import SHOWN_AXES, axis_shares, tilt_of
+from deniable.queries.forecasts.told_bias import with_told_bias
 from deniable.queries.planning.known_sums import known_moments, without_known
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.term_pairs import TermPairs
@@ -123,11 +124,15 @@ def expected_moments(plan: Plan, people: float, assumed: Assumption = EVENLY) ->
         steps = np.array([without_known(step, known) for step in steps])
     biases = model_covariance(plan, groups)
     model = np.zeros_like(steps[0]) if biases is None else (users * _relative_rows(plan, assumed)) ** 2 * biases
+    sums = users * expected_sums(plan, groups, assumed)
+    if model.any() and assumed.matching is not None and tilt_of(plan, assumed):
+        answered = users * _expected_answers(plan, groups, assumed)
+        model = with_told_bias(model, answered, sums, plan.question.counts)
     steps = users * steps
     if plan.keyed is not None:
         others = expected_others(plan, groups, lambda other, chosen: users * expected_sums(other, chosen, assumed))
         steps = np.concatenate((steps, others[None]))
-    return ExpectedMoments(users * expected_sums(plan, groups, assumed), steps, model)
+    return ExpectedMoments(sums, steps, model)
 
 
 def predictions(plan: Plan, expected: ExpectedMoments) -> tuple[Prediction, ...]:
@@ -218,6 +223,19 @@ def expected_sums(plan: Plan, groups: Integers, assumed: Assumption) -> Floats:
     shares = even.mean(axis=0) * len(plan.private_groups) / rows
     matching = {plan.question.moments[count].region: float(shares[count]) for count in plan.question.counts}
     return even * [assumed.times_matching(matching.get(moment.region, 1.0)) for moment in plan.question.moments]
+
+
+def _expected_answers(plan: Plan, groups: Integers, assumed: Assumption) -> Floats:
+    """groups × moments: what a user's reports are worth on average, with weights that assume something."""
+    terms = plan.term_table.taken(groups)
+    values = terms.coefficients
+    for table, columns in zip(plan.tables, terms.columns.T, strict=True):
+        shares, contributed = EvenShares.of(plan, table, assumed), np.ones(len(table.asked))
+        for part in table.parts:
+            views = [view.probability * shares.by_cell(view).means(part.constants.size) for view in part.views]
+            contributed = contributed * sum(views, part.constants)
+        values = values * plan.collection[table.table].tau * contributed[columns]
+    return terms.summed(values)
 
 
 def _relative_rows(plan: Plan, assumed: Assumption) -> float:

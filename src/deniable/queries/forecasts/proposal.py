@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import geometric_mean
 from typing import Any, Generic
 
+from deniable.mechanisms.oracles import SUBSET
 from deniable.queries.forecasts.assumed_rows import MatchingGiven, RowsGiven, assumed_by_question
 from deniable.queries.forecasts.first_look import densities
 from deniable.queries.forecasts.fit import AnySpecification, Fit, fit_grids
@@ -48,7 +49,8 @@ class Proposal(Generic[AnySpecification]):
     def advice(self) -> str:
         """The design, and what to do if it leaves a question unclear."""
         unclear = sum(map(math.isinf, self.errors))
-        said = f'Proposed: design = "{self.design}".'
+        sets = f', oracle = "{SUBSET}"' if self.collection.oracle == SUBSET else ""
+        said = f'Proposed: design = "{self.design}"{sets}.'
         if unclear:
             return f"{said} {unclear} of {len(self.errors)} questions stay unclear: try more users or a larger ε."
         return said
@@ -59,8 +61,8 @@ class Proposal(Generic[AnySpecification]):
 
 def propose(start: AnySpecification, fitted: Fit[AnySpecification]) -> Proposal[AnySpecification]:
     """The fitted grid, or another design if that is clearly better."""
-    grid = _score(fitted.errors[GRID])
-    scores = {name: _score(errors) for name, errors in fitted.errors.items() if name != GRID}
+    grid = score_of(fitted.errors[GRID])
+    scores = {name: score_of(errors) for name, errors in fitted.errors.items() if name != GRID}
     best = min(scores, key=lambda name: scores[name], default=GRID)
     if best != GRID and scores[best] < CLEARLY_BETTER * grid:
         return Proposal(start.with_settings(design=best), fitted)
@@ -104,7 +106,7 @@ def propose_after(
     return Proposal(fitted.collection, replace(fitted, errors=errors, users=looks.users), looks)
 
 
-def _score(errors: tuple[float, ...]) -> float:
+def score_of(errors: tuple[float, ...]) -> float:
     """The geometric mean of errors; infinite where one is unclear or not forecast."""
     if any(math.isinf(error) or math.isnan(error) for error in errors):
         return math.inf

@@ -115,9 +115,14 @@ class Ground:
         if np.count_nonzero(left) > np.count_nonzero(right):
             return self.second(right, left).T
         # Cells and points divide atoms among them: nearly all entries are zero.
-        return np.asarray(
-            np.outer(self.means(left), self.means(right)) + (scipy.sparse.csr_array(left) @ self.kernel) @ right.T
-        )
+        return np.asarray(np.outer(self.means(left), self.means(right)) + (_few_entries(left) @ self.kernel) @ right.T)
+
+
+def _few_entries(functions: Floats) -> scipy.sparse.csr_array:
+    """Functions without their zeros, made from its parts: a fit needs thousands, and this takes a third of the time."""
+    rows, columns = np.nonzero(functions)
+    ends = np.searchsorted(rows, np.arange(functions.shape[0] + 1))
+    return scipy.sparse.csr_array((functions[rows, columns], columns, ends), shape=functions.shape)
 
 
 def ground(domain: Private, cuts: Iterable[Sequence[int]], functions: Floats) -> Ground:

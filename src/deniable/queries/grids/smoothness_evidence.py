@@ -119,6 +119,7 @@ class Evidence:
             if isinstance(domain, Categorical):
                 categories[attribute] = Categories.of([view.view for view in mine], attribute, domain.size)
                 continue
+            assert isinstance(domain, Ordinal)  # noqa: S101 - no grid has a text
             added = [_added(view, attribute, weight) for view in mine]
             noise = [
                 matrix.T @ view.noise @ matrix / float(view.view.probability)

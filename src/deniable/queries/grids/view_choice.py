@@ -31,7 +31,7 @@ from deniable.queries.weights.table_plan import Column, Product
 from deniable.tables.designs.grid import grid
 from deniable.tables.designs.views import Axis, Design, View
 from deniable.tables.schema.attributes import Categorical, Private, Table
-from deniable.tables.schema.grid_views import Cells, GridView
+from deniable.tables.schema.grid_views import Cells, GridView, Points
 from deniable.tables.specification.specification import Specification
 from deniable.wording import counted, listed
 
@@ -163,7 +163,10 @@ class ViewSearch:
         mine: Sequence[WorkloadColumn],
         chance: float,
     ) -> _Choice:
-        """The view of least error, or one that follows all constants if its error is not much larger."""
+        """The view of least error, or one that follows all constants if its error is not much larger.
+
+        Points that answer sums without an assumption, too, come first.
+        """
         if not tried:
             sizes = {name: self._domain(name).size for name in subject.names}
             coarse = GridView({name: Cells(min(size, 2)) for name, size in sizes.items()})
@@ -173,7 +176,11 @@ class ViewSearch:
         if not self.examples:
             following = [each for each in tried if self._follows(each[1], constants)]
             exact, followed = min(following, key=lambda each: each[0], default=(math.inf, view))
-            if exact <= PRICE_OF_BORDERS**2 * error:
+            rounded = [each for each in following if self._adds_up(each[1], subject)]
+            sums_too, points = min(rounded, key=lambda each: each[0], default=(math.inf, view))
+            if sums_too <= PRICE_OF_BORDERS**2 * error:
+                error, view = sums_too, points
+            elif exact <= PRICE_OF_BORDERS**2 * error:
                 error, view = exact, followed
             elif math.isinf(exact):
                 reason = f"its cells would be more than {MOST_TRIED_CELLS}"
@@ -192,6 +199,10 @@ class ViewSearch:
             for name, places in constants.items()
             if places
         )
+
+    def _adds_up(self, view: GridView, subject: Subject) -> bool:
+        """Whether what is added up is rounded to points: then nothing is assumed of where values lie in cells."""
+        return all(isinstance(view.axes.get(name), Points) for name in subject.summed)
 
     def _notes(
         self,

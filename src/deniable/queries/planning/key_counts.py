@@ -7,14 +7,16 @@ id add up to, W(k) what its report contributes. A question of its own asks for N
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
 
 import numpy as np
 
 from deniable.errors import QueryRefused
 from deniable.limits import MOST_CROSSES
 from deniable.queries.planning.kept_plans import Kept
-from deniable.queries.planning.key_functions import groups_of_others, identity, product_of
+from deniable.queries.planning.key_functions import groups_of_others, identity, product_of, with_groups
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.question.question import MOST_GROUPS, MomentOf, PrivateGroups, Question, Term
 from deniable.wording import counted
@@ -27,6 +29,8 @@ class KeyCounts:
     question: Question
     moments: tuple[tuple[int, ...], ...]
     """For each moment of the original question, the moment here of each of its terms."""
+    products: Mapping[tuple[int, int], int] | None = None
+    """For two of these moments, the one that adds up the products of what a row adds to them; None if not asked."""
 
 
 _PLANS = Kept[Plan]()
@@ -37,7 +41,9 @@ def counting_plan(plan: Plan, ids: int) -> tuple[KeyCounts, Plan]:
 
     It does not depend on what the other population reports, so the latest plans are kept, by all that they depend on.
     """
-    counts, collection = key_counts(plan.question, ids), plan.collection
+    collection = plan.collection
+    single_rows = all(collection[name].many is None for name in plan.question.tables)
+    counts = key_counts(plan.question, ids, products=single_rows)
     users = 0.0 if collection.grids is None else plan.users
 
     def made() -> Plan:
@@ -66,8 +72,8 @@ def _digest(question: Question) -> str:
     return digest.hexdigest()
 
 
-def key_counts(question: Question, ids: int) -> KeyCounts:
-    """What rows add up to for each of so many ids, in each group of users."""
+def key_counts(question: Question, ids: int, *, products: bool = False) -> KeyCounts:
+    """What rows add up to for each of so many ids, in each group of users; with `products`, of two sums too."""
     if question.keyed is None:
         raise ValueError("the question is about users alone")
     other = question.keyed.table
@@ -89,6 +95,11 @@ def key_counts(question: Question, ids: int) -> KeyCounts:
                 moments.append(MomentOf(f"rows {number}", (alone,), indicator=is_count, region=number))
             mine.append(number)
         which.append(tuple(mine))
+    multiplied = _products(moments, question.tables) if products else None
+    if multiplied is not None and ids * len(multiplied[0]) ** 2 <= MOST_CROSSES:
+        moments, pairs = multiplied
+    else:
+        pairs = None
     known = [len(group.values) for group in users if isinstance(group, PrivateGroups)]
     if ids * np.prod(known, initial=1.0) > MOST_GROUPS or ids * len(moments) ** 2 > MOST_CROSSES:
         problem = f"{counted(ids, 'id')} in so many groups are too many for errors to be worked out"
@@ -109,4 +120,28 @@ def key_counts(question: Question, ids: int) -> KeyCounts:
         ),
         keyed=None,
     )
-    return KeyCounts(asked, tuple(which))
+    return KeyCounts(asked, tuple(which), pairs)
+
+
+def _products(
+    moments: list[MomentOf], tables: tuple[str, ...]
+) -> tuple[list[MomentOf], dict[tuple[int, int], int]] | None:
+    """Moments, followed by those of products of two; None where public columns are summed."""
+    terms = [moment.terms[0] for moment in moments]
+    if any(factor for term in terms for factor in term.public.values()):
+        return None
+    numbers = {_parts(term, tables): number for number, term in enumerate(terms)}
+    made, pairs = list(moments), {}
+    for (first, one_term), (second, other) in combinations_with_replacement(enumerate(terms), 2):
+        conditions = with_groups(one_term.conditions, other.conditions)
+        measures = with_groups(one_term.measures, other.measures)
+        product = Term(1.0, conditions, measures, one_term.public)
+        number = numbers.setdefault(_parts(product, tables), len(made))
+        if number == len(made):
+            made.append(MomentOf(f"products {number}", (product,), indicator=False, region=number))
+        pairs[first, second] = pairs[second, first] = number
+    return made, pairs
+
+
+def _parts(term: Term, tables: tuple[str, ...]) -> tuple[object, ...]:
+    return tuple(identity(product_of(table, term.conditions, term.measures)) for table in tables)

@@ -55,8 +55,9 @@ def moment_columns(question: Question, collection: Specification, keyed: KeyFunc
     book = _Book(question, collection, keyed)
     owners: list[int] = []
     terms: list[PlannedTerm] = []
+    kinds = {described.free for described in question.moments}
     for number, combination in enumerate(combinations):
-        inside = {free: _indicators(private, combination, free=free) for free in (False, True)}
+        inside = {free: _indicators(private, combination, free=free) for free in kinds}
         for moment, described in enumerate(question.moments):
             mine = book.terms(moment, described.terms, inside[described.free])
             terms += mine

@@ -150,7 +150,7 @@ def agrees(counts: Counter[int], noise: AdmissibleNoise, scale: Fraction) -> boo
 )
 def test_draws_follow_the_law_and_the_test_has_teeth(noise: AdmissibleNoise, scale: Fraction) -> None:
     randbelow = quick(7)
-    counts = Counter(noise.draw(scale, randbelow) for _ in range(20_000))
+    counts = Counter(noise.draw(scale, randbelow) for _ in range(repetitions(10_000, 20_000)))
     assert agrees(counts, noise, scale)
     # A scale that is wrong by a quarter is noticed; so is zero counted twice, which is the likely slip.
     assert not agrees(counts, noise, scale * Fraction(5, 4))

@@ -53,9 +53,10 @@ def test_after_a_tenfold_shift_the_first_whole_epoch_is_as_good_as_a_fresh_start
     A fresh publisher spends all of ε on its warm-up, the epoch had a sixteenth of it. Without renewal, errors stay.
     """
     errors, early = {"follows": [], "stays": [], "fresh": []}, 0
-    for seed in range(9):
+    seeds = 9
+    for seed in range(seeds):
         rng = np.random.default_rng(seed)
-        values = shifted(factor, rng, at)
+        values = shifted(factor, rng, at, epochs=4)
         follows, stays, fresh = make(seed), make(seed, renew=False), make(seed + 100)
         follows.push_many(values)
         parts = follows._blocks.parts()
@@ -69,7 +70,7 @@ def test_after_a_tenfold_shift_the_first_whole_epoch_is_as_good_as_a_fresh_start
         for name, publisher, skip in (("follows", follows, begin), ("stays", stays, begin), ("fresh", fresh, 0)):
             answers = publisher.released.sums(starts + skip, starts + skip + 4_000).values
             errors[name].append(np.mean((answers - truth) ** 2))
-    assert early >= 7  # where noise hides a shift, the epoch runs to its end
+    assert early >= 0.75 * seeds  # where noise hides a shift, the epoch runs to its end
     ours, without, best = (np.median(errors[name]) for name in errors)
     assert ours < 0.2 * without
     assert ours < 2 * best

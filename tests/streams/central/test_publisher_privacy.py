@@ -106,6 +106,8 @@ def test_for_every_neighbour_there_is_noise_at_most_e_to_the_epsilon_less_likely
         thetas = [learnt.theta for learnt in told[0]]
         asked |= set(counts)
         for index, other in itertools.product(range(len(values)), range(BOUND + 1)):
+            if other == values[index]:
+                continue  # no neighbour, the stream itself
             neighbour = [*values[:index], other, *values[index + 1 :]]
             if index < WARMUP:
                 shifts = warmup_shifts(chosen, values, neighbour, thetas[0])
@@ -196,7 +198,7 @@ def test_the_output_law_of_a_tiny_tree(block):
     A neighbour's noise differs by at most 1 per node, so outputs of noise within ±k are outputs of the neighbour's
     noise within ±(k + 1): the inequality between the two sums is exact, nothing is cut off.
     """
-    epsilon, reach = 2.0, 1 if block == 1 else 3
+    epsilon, reach = 2.0, 1 if block == 1 else repetitions(2, 3)
     chosen = Settings(
         "test",
         epsilon,
@@ -262,7 +264,7 @@ def test_the_output_law_of_two_epochs():
     Noise of a published value is enumerated as above: a neighbour's differs by at most 2. The winner of the choice of θ
     is forced, and has the exact law of noisy max for the scores that the value gives.
     """
-    epsilon, reach = 2.0, 2
+    epsilon, reach = 2.0, repetitions(1, 2)
     facts = {"renew": True, "start": 1, "measure_start": False, "block": 1, "fanout": 2}
     chosen = Settings("test", epsilon, Grid(2), warmup=0, horizon=1, **facts)
     cost = chosen.renewal_cost(1)

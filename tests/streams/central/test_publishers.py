@@ -19,6 +19,7 @@ from deniable.streams.central.threshold import (
 from deniable.streams.released.covariance import TreeNoise
 from deniable.streams.structure.smoother import Exponential, MovingAverage
 from deniable.streams.structure.state_values import seal
+from effort import repetitions
 from same_noise import forget_what_was_drawn
 
 KEY = bytes(range(32))
@@ -65,6 +66,16 @@ def maker(request):
     return MAKERS[request.param]
 
 
+CUTS = (0, 5, WARMUP, WARMUP + 1, WARMUP + HORIZON - 1, WARMUP + HORIZON, 1999)
+
+
+@pytest.fixture
+def cuts(request):
+    """Where a publisher is stopped: two or three places, other ones for the next publisher; thoroughly, all of them."""
+    apart = repetitions(3, 1)
+    return CUTS[list(MAKERS.values()).index(request.getfixturevalue("maker")) % apart :: apart]
+
+
 @pytest.fixture(scope="module")
 def whole(maker):
     return maker().push_many(stream())
@@ -86,9 +97,9 @@ def test_one_at_a_time_or_in_pieces_is_the_same_stream(maker, whole):
     assert publisher.released.array().tolist() == single.released.array().tolist() == whole.tolist()
 
 
-def test_restored_in_the_middle_of_anything_it_goes_on_exactly(maker, whole):
+def test_restored_in_the_middle_of_anything_it_goes_on_exactly(maker, whole, cuts):
     expected = maker_released(maker, whole).sum(3, 900)
-    for cut in (0, 5, WARMUP, WARMUP + 1, WARMUP + HORIZON - 1, WARMUP + HORIZON, 1999):
+    for cut in cuts:
         first = maker()
         before = first.push_many(stream()[:cut]) if cut else np.zeros(0)
         second = restore(json.loads(json.dumps(first.state())))

@@ -23,6 +23,7 @@ from deniable.streams.central.threshold import PublicThreshold
 from deniable.streams.released.released_stream import Released
 from deniable.streams.structure.tents import Tents
 from deniable.streams.structure.value_grid import Grid
+from effort import THOROUGH, repetitions
 
 
 @pytest.mark.parametrize(("leaves", "fanout"), [(108, 3), (500, 4), (100, 10), (4, 2), (30, 5), (700, 9), (17, 16)])
@@ -94,10 +95,12 @@ def measured_ratio(settings, chunks):
     return np.array(ratios) / (settings.tree.mean_variance() * settings.node_variance)
 
 
-def test_measured_variance_of_random_windows_agrees_with_the_formula_within_3_percent():
-    ratios = measured_ratio(Perturber(0.05, 1, 1024, fanout=11, hierarchy="tent"), 4000)
-    assert np.std(ratios) / math.sqrt(ratios.size) < 0.0075  # 4 of these are 3 %: a false alarm in 16,000 seeds
-    assert abs(ratios.mean() - 1) < 0.03
+def test_measured_variance_of_random_windows_agrees_with_the_formula():
+    """Within 3 % in thorough runs, else within 5 %; with an ε that is 5 % or 10 % off it would be twice that."""
+    tolerance = 0.03 if THOROUGH else 0.05
+    ratios = measured_ratio(Perturber(0.05, 1, 1024, fanout=11, hierarchy="tent"), repetitions(1500, 4000))
+    assert np.std(ratios) / math.sqrt(ratios.size) < tolerance / 4  # a false alarm in 16,000 seeds
+    assert abs(ratios.mean() - 1) < tolerance
 
 
 def test_prefixes_vary_as_the_closed_form_says_and_not_as_another():

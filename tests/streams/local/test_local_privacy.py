@@ -40,12 +40,12 @@ def transcript(monkeypatch):
     Which draws were asked for, and in which order, must not depend on the value nor on the answer. (The hybrid
     mechanism's answer tells which of its two parts it comes from, and they draw differently.)
     """
-    draws = {}
+    draws, dice = {}, EnumeratedDevice()
+    dice.stand_in(monkeypatch, *MODULES)
 
     def law(value, asked, **settings):
         def run(choose):
-            dice = EnumeratedDevice(choose)
-            dice.stand_in(monkeypatch, *MODULES)
+            dice.begin(choose)
             client = ToPLClient(bound=10, grid=5, randbelow=dice.randbelow, **settings)
             reports = [client.report(value, theta) for theta in asked]
             parts = asked[0] is not None and settings.get("mechanism", "hybrid") == "hybrid" and reports[0].y < 2

@@ -41,8 +41,15 @@ def scores(values, block, length, count=2_000, warmup=100):
 def test_independent_values_are_off_by_as_much_as_is_said(length):
     """Where runs were compared before. Otherwise cycles inside blocks are expected, and more is said."""
     values = np.random.default_rng(2).geometric(0.05, 60_000)
-    assert 0.84 < np.sqrt(np.mean(scores(values, 128, length, warmup=60_000) ** 2)) < 1.12
+    assert 0.88 < np.sqrt(np.mean(scores(values, 128, length, warmup=60_000) ** 2)) < 1.12
     assert np.sqrt(np.mean(scores(values, 128, length) ** 2)) < 1.12
+
+
+def test_sums_of_independent_values_inside_a_block_have_their_exact_variance():
+    known, over = Roughness((1.0, 32.0, 128.0), (6.0, 192.0, 768.0)), np.arange(129)
+    exact = 3 * over * (1 - over / 128)
+    assert known.start(over, 128) == pytest.approx(exact)
+    assert known.inside(over, 128) == pytest.approx(exact)
 
 
 @pytest.mark.parametrize("period", [50, 90, 300])

@@ -8,6 +8,7 @@ it published (`LevelShift`).
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,6 +26,8 @@ from deniable.streams.central.stream_forecast import PlanChoice, StreamPlan
 from deniable.streams.central.threshold import PredictedError
 from deniable.streams.central.warmup import Before, Learnt, learn, plan_after
 
+_STILL = 0.25
+"""A mean that has changed by less than this share of it has not changed."""
 MOVED = "published sums say that the stream has moved since θ was learnt: θ is learnt again from the values that come"
 
 
@@ -93,10 +96,25 @@ class Epochs:
         count, end = sums.count, self._sums.taken
         noise = self._shift.noise(end - count, end) / count**2
         knots = self._open.knots() if sums is self._sums else []  # a shift inside the epoch is not roughness
-        before = Before(self.learnt, noisy_sum / count, noise, tuple(knots))
+        mean = noisy_sum / count
+        before = Before(self.learnt, mean, noise, tuple(knots), self._still(sums, mean, noise))
         learnt = learn(sums, self._settings.epoch(length), cost, source, before)
         self._finish()
         self._begin(learnt, length)
+
+    def _still(self, sums: EpochSums, mean: float, noise: float) -> bool:
+        """Whether a whole epoch looks as when its θ was learnt, from about as much information: values times ε."""
+        usual, last = self.learnt.mean, self._finished[-1] if self._finished else None
+        known = self._settings.epsilon * self._settings.warmup
+        if last is not None:
+            begin = self._finished[-2].end if len(self._finished) > 1 else 0
+            whole = last.end - begin == last.length
+            known = self._settings.renewal_cost(last.length) * last.length if whole else 0.0
+        now = self._settings.renewal_cost(self._length) * sums.count
+        if sums is not self._sums or usual is None or 2 * known < now:
+            return False
+        doubt = 3 * math.sqrt(noise + self.learnt.mean_variance)
+        return abs(mean - usual) <= _STILL * max(mean, usual) + doubt
 
     def _finish(self) -> None:
         end = self._start + self._open.published

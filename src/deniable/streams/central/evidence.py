@@ -101,7 +101,14 @@ class KeptValues:
         """How many values there are."""
         return int(self.values.size)
 
-    def choose(self, rule: Threshold, situation: Situation, cost: float, source: Source) -> int:
+    def choose(
+        self,
+        rule: Threshold,
+        situation: Situation,
+        cost: float,
+        source: Source,
+        earlier: int | None = None,  # noqa: ARG002 - there is none before a warm-up
+    ) -> int:
         """θ by a rule."""
         return rule.draw(self.values, situation, cost, source)  # type: ignore[union-attr]
 
@@ -190,11 +197,13 @@ class EpochSums:
             return self._table[values]
         return np.asarray(np.searchsorted(self._candidates, values, side="left"))
 
-    def choose(self, rule: Threshold, situation: Situation, cost: float, source: Source) -> int:
+    def choose(
+        self, rule: Threshold, situation: Situation, cost: float, source: Source, earlier: int | None = None
+    ) -> int:
         """θ by noisy max."""
         self._add_up()
         assert isinstance(rule, PredictedError)  # noqa: S101 - settings allow no other rule where θ is renewed
-        return rule.draw_by_counts(self._above(), situation, cost, source)
+        return rule.draw_by_counts(self._above(), situation, cost, source, earlier)
 
     def _above(self) -> Integers:
         """#{v > θ} for every candidate θ."""

@@ -28,11 +28,22 @@ def power_excess(share: float, mean: float, bound: float) -> tuple[float, float]
     """
     if share <= 0:
         return 0.0, 0.0
-    low, high, reach = 0.0, _LARGEST_POWER, EXCESS_REACH + 1.0
+    power, reach = power_of(share, mean), EXCESS_REACH + 1.0
+    near = _integral(power, 1.0, min(reach, max(bound, 1.0)))
+    return share * near, share * _integral(power, reach, max(bound, reach))
+
+
+def power_of(share: float, mean: float) -> float:
+    """α of the power law with that share above θ, and that mean of cut values in units of θ.
+
+    >>> [round(power_of(0.001, mean), 1) for mean in (0.5, 0.1, 0.01, 0.001)]
+    [8.4, 2.4, 1.1, 0.0]
+    """
+    low, high = 0.0, _LARGEST_POWER
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if _mean_below(share, middle) < mean else (low, middle)
-    return share * _integral(low, 1.0, min(reach, max(bound, 1.0))), share * _integral(low, reach, max(bound, reach))
+    return low
 
 
 def _mean_below(share: float, power: float) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -34,6 +35,12 @@ def quarter_length(plan: StreamPlan) -> int:
     return min(_PARTS_OF_QUARTER, -(-plan.layout.blocks // 4)) * part_length(plan)
 
 
+@lru_cache(maxsize=1024)
+def _noise_of_nodes(plan: StreamPlan, start: int, stop: int) -> float:
+    """Variance of the noise of a sum, for nodes of variance 1."""
+    return float(plan.noise_model(1.0, 0.0).variance(np.array([start]), np.array([stop]))[0])
+
+
 @dataclass(frozen=True, slots=True)
 class LevelShift:
     """Looks at the sums of parts of an epoch. `falls`: whether a lower level counts; a higher one always does.
@@ -53,8 +60,7 @@ class LevelShift:
 
     def noise(self, start: int, stop: int) -> float:
         """Variance of the noise of the sum of these values, which are whole blocks."""
-        model = self.plan.noise_model(self.node_variance, 0.0)
-        return float(model.variance(np.array([start]), np.array([stop]))[0])
+        return self.node_variance * _noise_of_nodes(self.plan, start, stop)
 
     def seen(self, sums: list[int], part: int, taken: int) -> bool:
         """Whether the latest part of an epoch shows a shift, or the latest four together, which have less noise.

@@ -25,6 +25,7 @@ positions, are each one step from her absence: 2ε. So are two persons who swap 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, NoReturn
@@ -52,7 +53,8 @@ from deniable.streams.structure.fence import copy_refused
 from deniable.streams.structure.state_values import seal, unseal
 from deniable.streams.structure.value_grid import Grid
 
-_PERSON_STATE_VERSION = 2
+_PERSON_STATE_VERSION = 3
+_MOST_FILLED = 7 / 8  # where more of a warm-up was replaced, its mean would be divided by too little
 PERSON_KIND = "person"
 
 
@@ -230,7 +232,7 @@ class PersonStream:
         self._uncounted.add(counts)
         self._position += units.size
         if self._position == self.settings.warmup:
-            self._uncounted.ask(self._epochs, "warm-up")
+            self._uncounted.ask(self._epochs, "warm-up", whole=False)
         return published
 
     def _stand_ins(self, events: int) -> Integers:
@@ -240,9 +242,12 @@ class PersonStream:
         return np.clip(np.diff(steps).astype(np.int64), 0, self.settings.grid.top)
 
     def _learn_stand_in(self) -> None:
+        """The mean of what counted: `fill` stood for the rest of the warm-up, and is taken out again."""
         learnt = self.publisher.learnt
         if learnt is not None and learnt.mean is not None:
-            self._stand_in = float(learnt.mean)
+            share = min(self._uncounted.filled, _MOST_FILLED) if len(self.publisher.epoch_facts()) == 1 else 0.0
+            filled = share * self.settings.grid.unit(self.settings.fill)
+            self._stand_in = min(max((float(learnt.mean) - filled) / (1 - share), 0.0), float(self.settings.grid.top))
 
     @in_turn
     def begin_epoch(self) -> None:
@@ -253,7 +258,7 @@ class PersonStream:
 
     def _begin_epoch(self) -> None:
         if self._epochs:
-            self._uncounted.ask(self._epochs, "epoch")
+            self._uncounted.ask(self._epochs, "epoch", whole=True)
             self._uncounted.begin()
         self._epochs += 1
         self._counted.forget()
@@ -288,7 +293,8 @@ class PersonStream:
 
     def epoch_facts(self, after: int = 0) -> list[EpochFacts]:
         """What is public about the publisher's epochs, and the share of events that do not count, as last measured."""
-        share = self._uncounted.share
+        epoch, warmup = self.settings.bound.epoch, self.settings.warmup
+        share = self._uncounted.share_after(epoch / warmup if epoch and warmup else math.inf)
         facts = self.publisher.epoch_facts(after)
         return [replace(it, learnt=replace(it.learnt, uncounted=share)) for it in facts]
 

@@ -23,6 +23,9 @@ from deniable.streams.structure.hierarchy import Hierarchy
 
 _SCORE_UNIT = 1 << 16  # scores are integers in this fraction of a count
 _MOST_CANDIDATES = 1 << 16
+_USUAL_CHANGE, _MOST_MEMORY = 0.25, 4.0
+"""By how much ln θ usually changes from one epoch to the next; and how much memory counts at most, in scales of noise:
+the largest of the noises of some fifty candidates is about that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +130,20 @@ class PredictedError(PrivateRule):
         above = _counts_above(values, self.candidates(situation.bound))
         return self.draw_by_counts(above, situation, epsilon, source)
 
-    def draw_by_counts(self, above: Integers, situation: Situation, epsilon: float, source: Source) -> int:
-        """The same, from the numbers of values above each candidate."""
-        winner = _winner(self.mechanism, self.scores_by_counts(above, situation), epsilon, source)
-        return int(self.candidates(situation.bound)[winner])
+    def draw_by_counts(
+        self, above: Integers, situation: Situation, epsilon: float, source: Source, earlier: int | None = None
+    ) -> int:
+        """The same, from the numbers of values above each candidate. `earlier` is a θ that was as well chosen before.
+
+        Thresholds far from that one have to be better by more than the noise of the choice. Which θ was chosen before
+        is public, so this is a public constant for every candidate.
+        """
+        scores, candidates = self.scores_by_counts(above, situation), self.candidates(situation.bound)
+        if earlier is not None and math.isfinite(epsilon):
+            apart = np.square(np.log(candidates / earlier) / _USUAL_CHANGE) / 2
+            scores = scores - np.rint(np.minimum(apart, _MOST_MEMORY) / epsilon * _SCORE_UNIT).astype(np.int64)
+        winner = _winner(self.mechanism, scores, epsilon, source)
+        return int(candidates[winner])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ pays for the same questions, and the answers serve the next epoch.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,13 +23,16 @@ from deniable.streams.central.stream_forecast import StreamPlan, choose_plan
 from deniable.streams.central.threshold import PredictedError, PublicThreshold, Situation
 from deniable.streams.released.roughness import Roughness
 
-_USUAL_SHARE, _SHARE_DOUBT, _USUAL_EXCESS = 0.25, 0.6, 0.3
+_USUAL_SHARE, _SHARE_DOUBT = 0.25, 0.6
+_USUAL_EXCESS, _EXCESS_DOUBT, _FAR_DOUBT = 0.6, 0.6, 1.5
 """Of drawn streams: the share of values above θ and how much it differs, of what the choice of θ leaves open; and how
 much such values exceed θ, of θ. The doubt about that is what is expected of the tail, or what a power law says more."""
 
 NOT_NOISE = 6.0
 """Standard errors that Laplace noise exceeds upwards about once in 10,000 answers."""
-_STALE = 4.0
+_STALE = 2.0
+_CERTAINLY = 1.6
+"""Standard errors of noise above which a measured distance lies once in twenty times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class Learnt:
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
     >>> private = tops.push_many([5, 6, 7, 8] * 1000)
     >>> tops.learnt.theta
-    19
+    10
     """
 
     theta: int
@@ -75,13 +79,15 @@ class Before:
     """The epoch that the evidence is of: what it was published with, and what it published, which costs nothing more.
 
     `mean` is the noisy mean of the evidence's values, cut at the epoch's θ, and `variance` that of its noise. `knots`
-    tell how much neighbouring blocks of the epoch differ.
+    tell how much neighbouring blocks of the epoch differ. `still`: the stream is as it was when the epoch's θ was
+    learnt, and that was learnt from as much.
     """
 
     learnt: Learnt
     mean: float
     variance: float
     knots: tuple[Knot, ...] = ()
+    still: bool = False
 
 
 def learn(
@@ -102,7 +108,8 @@ def learn(
         theta = max(settings.grid.unit(settings.threshold.theta), 1)
     else:
         draws = source.stream("threshold")  # the publisher has checked source and ε
-        theta = evidence.choose(settings.threshold, situation, cost, draws)
+        earlier = epoch.learnt.theta if epoch is not None and epoch.still else None
+        theta = evidence.choose(settings.threshold, situation, cost, draws, earlier)
     aim = settings.threshold.aim(situation) if isinstance(settings.threshold, PredictedError) else None
     if not settings.measure_start:
         return Learnt(theta) if aim is None else Learnt(theta, above=aim, above_stderr=aim)
@@ -124,25 +131,31 @@ def learn(
     # A value far above θ counts once among those above θ, and as much as one value can in the excess. Others count
     # less, so the mean of both is too large rather than too small.
     far, far_variance = (above + excess / reach) / 2, (above_variance + excess_variance / reach**2) / 4
+    known = epoch.learnt if epoch is not None and epoch.still and epoch.learnt.theta == theta else None
     if aim is not None:
         # Noise decides between thresholds whose counts differ by less than it, so the share above θ may be that large.
         largest = aim + (0.0 if math.isinf(epsilon) else 1 / (cost * count))
-        above, above_variance = _weighted(above, above_variance, _USUAL_SHARE * largest, _SHARE_DOUBT * largest)
+        usual = _USUAL_SHARE * largest, _SHARE_DOUBT * largest
+        if known is not None and known.above is not None:
+            usual = _better(usual, known.above, known.above_stderr**2)
+        above, above_variance = _weighted(above, above_variance, *usual)
     above = min(max(above, 0.0), 1.0)
     share = math.hypot(above, math.sqrt(above_variance))
     # No more than what the share above θ allows, or a rare large noise would be taken for large values.
     excess = min(excess, EXCESS_REACH * theta * (above + NOT_NOISE * math.sqrt(above_variance)))
     level = _weighted(mean, mean_variance, theta / 4, theta / 4)[0]
     near, beyond = power_excess(share, level / theta, settings.grid.top / theta)
-    doubt = theta * max(tail * share, near - _USUAL_EXCESS * share)
-    excess, excess_variance = _weighted(excess, excess_variance, _USUAL_EXCESS * theta * above, doubt)
-    excess_variance += (theta * beyond) ** 2
+    usual = _USUAL_EXCESS * theta * near * (above / share if share > 0 else 0.0), _EXCESS_DOUBT * theta * near
+    if known is not None and known.excess is not None:
+        usual = _better(usual, known.excess, known.excess_variance)
+    excess, excess_variance = _weighted(excess, excess_variance, *usual)
+    excess_variance += (_FAR_DOUBT * theta * beyond) ** 2
     if theta >= settings.grid.top:
         excess = excess_variance = 0.0
-    runs_theta, usual = evidence.runs_at(theta), 2 * (settings.expectation.spread * theta) ** 2
+    runs_theta, single = evidence.runs_at(theta), 2 * (settings.expectation.spread * theta) ** 2
     if before is not None and before.lengths:
-        usual = before.squares[0] * (theta / before.theta) ** 2
-    runs = _roughness(totals, variances, usual, runs_theta, lengths, count)
+        single = before.squares[0] * (theta / before.theta) ** 2
+    runs = _roughness(totals, variances, single, runs_theta, lengths, count)
     if epoch is not None:
         runs = _with_published(runs, epoch.knots)
     if before is not None and before.lengths:
@@ -173,6 +186,12 @@ def _weighted(measured: float, variance: float, usual: float, doubt: float) -> t
     return weight * usual + (1 - weight) * measured, weight * doubt**2
 
 
+def _better(usual: tuple[float, float], known: float, variance: float) -> tuple[float, float]:
+    """What was known of this θ before, with twice the variance and a quarter of it more or less, if that is better."""
+    doubt = math.sqrt(_STALE * variance + (known / 4) ** 2)
+    return (known, doubt) if doubt < usual[1] else usual
+
+
 _Runs = tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]
 """Lengths of runs, Δ there, and the variances of the noise of their roots."""
 
@@ -189,12 +208,17 @@ def _roughness(
     pairs, unit = max(count // 2, 1), (runs_theta / SQUARE_STEPS) ** 2
     weight = usual**2 / (usual**2 + variances["runs of 1"] / pairs**2 * unit**2)
     square = weight * max(totals["runs of 1"], 0.0) / pairs * unit + (1 - weight) * usual
-    squares, doubts = [max(square, 1e-9)], [0.0]
+    squares, doubts = [square], [0.0]
     for length in lengths[1:]:
         pairs, name = count // (2 * length), f"runs of {length}"
         # Of a normal distribution, the mean square is π/2 times the square of the mean distance.
-        doubts.append(math.pi / 2 * variances[name] / pairs**2)
-        squares.append(max(math.pi / 2 * (totals[name] / pairs) ** 2 - doubts[-1], 0.0))
+        distance, noise = (math.sqrt(math.pi / 2) * it / pairs for it in (totals[name], math.sqrt(variances[name])))
+        doubts.append(noise**2)
+        squares.append(max(distance**2 - noise**2, 0.0))
+        # Runs differ at least as much as those of independent values: so single values differ at most that much.
+        largest = max(distance, 0.0) * (1 + _CERTAINLY / math.sqrt(pairs)) + _CERTAINLY * noise
+        squares[0] = min(squares[0], largest**2 / length)
+    squares[0] = max(squares[0], 1e-9)
     return tuple(map(float, lengths)), tuple(squares), tuple(doubts)
 
 
@@ -224,10 +248,15 @@ def _with_earlier(runs: _Runs, before: Learnt, theta: int, *, alike: bool) -> _R
         if length > 1 and length in new and stale + noise > 0:
             weight = stale / (stale + noise)
             new[length] = (weight * measured + (1 - weight) * old, weight * noise)
-        elif length not in new:
+        elif length not in new and not _between(length, new):
             new[length] = (old, stale)
     known = sorted(new)
     return tuple(known), tuple(new[length][0] for length in known), tuple(new[length][1] for length in known)
+
+
+def _between(length: float, known: Collection[float]) -> bool:
+    """Whether half or a fourth of a length is known, and twice or four times as much: then nothing else is needed."""
+    return any(length / 4 <= other < length for other in known) and any(length < other <= 4 * length for other in known)
 
 
 def roughness(learnt: Learnt, settings: Settings) -> Roughness:

@@ -155,8 +155,17 @@ def _all_bumps(axes: list[Floats], bins: int) -> Floats:
 
 
 def _bumps(position: Floats, left: Floats, right: Floats, shape: Floats, bins: int) -> Floats:
+    """exp(-d²/2) left of the position and exp(-d^shape/2) right of it; in place, because there are very many."""
     away = (np.arange(bins) + 0.5) / bins - position[:, None]
-    below = (np.minimum(away, 0.0) * np.exp(-left)[:, None]) ** 2
-    above = (np.maximum(away, 0.0) * np.exp(-right)[:, None]) ** shape[:, None]
-    bumps = np.exp(-np.minimum(below + above, 1200.0) / 2)
-    return np.asarray(bumps / bumps.sum(axis=1, keepdims=True))
+    bumps = np.minimum(away, 0.0)
+    bumps *= np.exp(-left)[:, None]
+    np.square(bumps, out=bumps)
+    np.maximum(away, 0.0, out=away)
+    away *= np.exp(-right)[:, None]
+    np.power(away, shape[:, None], out=away)
+    bumps += away
+    np.minimum(bumps, 1200.0, out=bumps)
+    bumps /= -2
+    np.exp(bumps, out=bumps)
+    bumps /= bumps.sum(axis=1, keepdims=True)
+    return bumps

@@ -151,14 +151,29 @@ class StretchSums:
         truncation, (since, until) = self.stretch.truncation, self._blocks
         if truncation is None:
             return np.zeros(starts.shape), np.zeros(starts.shape)
-        if truncation.empty_below is None or until == since:
-            return truncation.added((stops - starts).astype(np.float64))
+        count = (stops - starts).astype(np.float64)
+        if until == since or (truncation.empty_below is None and truncation.rise is None):
+            return truncation.added(count)
         edges, sums = self._edges
-        lengths = np.diff(edges)
-        counted = np.where(np.diff(sums) < truncation.empty_below * lengths, 0, lengths)
-        before = np.concatenate(([0.0], np.cumsum(counted)))
-        first, last = (np.interp(ends, edges, before) + np.maximum(ends - edges[-1], 0) for ends in (starts, stops))
-        return truncation.added(last - first)
+        rates = np.diff(sums) / np.diff(edges)
+        if truncation.empty_below is not None:
+            count = self._counted(starts, stops, (rates >= truncation.empty_below).astype(np.float64), 1.0)
+        excess, variance = truncation.added(count)
+        if truncation.rise is None:
+            return excess, variance
+        shares = truncation.rise.shares(rates)
+        risen = self._counted(starts, stops, shares, float(shares[-1]))
+        more, doubt = truncation.rise.added(count, risen, int(edges[1] - edges[0]))
+        return excess + more, variance + doubt
+
+    def _counted(self, starts: Integers, stops: Integers, weights: Floats, later: float) -> Floats:
+        """How many values windows hold, if those of known blocks have these weights, and `later` ones that."""
+        edges = self._edges[0]
+        before = np.concatenate(([0.0], np.cumsum(weights * np.diff(edges))))
+        first, last = (
+            np.interp(ends, edges, before) + later * np.maximum(ends - edges[-1], 0) for ends in (starts, stops)
+        )
+        return np.asarray(last - first)
 
     def _tails(self, starts: Integers, stops: Integers) -> Floats:
         """3/k for a window whose noise is about that of k independent blocks: whole ones, and shares of two others."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,36 @@ LOWER_BOUND = (
 )
 _CUT_UP, _CUT_DOWN = 1.6, 0.7
 """What values above θ add is more often far more than estimated than far less: tails of the doubt, up and down."""
+
+
+_RARELY = 0.05
+"""How often a window may hold a value so large that the spread of its sum does not count it: as often as 95 % leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rise:
+    """Where an epoch's values rose far above θ, as its blocks and the epoch after it show; in steps of the grid.
+
+    Blocks of a mean above `certain` have risen, from `level` to `high` as far as they have that mean; values that have
+    lost `excess` each, by how much that may be off as a variance. `noise` is that of a block's mean.
+    """
+
+    level: float
+    certain: float
+    high: float
+    excess: float
+    variance: float
+    noise: float
+
+    def shares(self, rates: Floats) -> Floats:
+        """The share of values that have risen, for blocks of these means."""
+        shares = (rates - self.level) / (self.high - self.level)
+        return np.where(rates > self.certain, np.clip(shares, 0.0, 1.0), 0.0)
+
+    def added(self, count: Floats, risen: Floats, block: int) -> tuple[Floats, Floats]:
+        """What is added to sums of so many values, so many of which have risen, and its variance."""
+        unseen = self.noise / (self.high - self.level) * self.excess
+        return risen * self.excess, risen**2 * self.variance + unseen**2 * block * count
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +82,20 @@ class Truncation:
 
     uncounted: float = 0.0
     """By how much stand-ins for events that did not count are off per value, as a standard error."""
+    far: tuple[float, float] | None = None
+    """A share of values above θ, and the power by which larger ones are rarer: how much windows differ by chance."""
+    rise: Rise | None = None
+
+    @classmethod
+    def read(cls, facts: dict[str, Any]) -> Truncation:
+        """What `asdict` wrote, after JSON. `sparse` is of earlier versions: all values that are not 0 may be hidden."""
+        known = {"hidden": float(facts.get("sparse", False)), **facts}
+        known.pop("sparse", None)
+        if known.get("far") is not None:
+            known["far"] = tuple(known["far"])
+        if known.get("rise") is not None:
+            known["rise"] = Rise(**known["rise"])
+        return cls(**known)
 
     def pressed(self, rates: Floats, noise: float) -> NDArray[np.bool_]:
         """Whether blocks of these mean values press against θ: most of what they hold may be cut.
@@ -77,7 +122,27 @@ class Truncation:
         if self.excess is None:
             return np.zeros(count.shape), count**2 * self.uncounted**2
         variance = self.excess_variance + self.uncounted**2
-        return count * self.excess, count**2 * variance + count * self.excess_square
+        chance = np.maximum(count * self.excess_square, self._chance(count))
+        return count * self.excess, count**2 * variance + chance
+
+    def _chance(self, count: Floats) -> Floats:
+        """How much sums of the excess differ from window to window, if ever larger values are rarer by a power law.
+
+        Squares are added up to a value so large that one in twenty windows holds a larger one: n·u·∫ 2(t − 1)t^(−α) dt.
+        """
+        if self.far is None:
+            return np.zeros(count.shape)
+        share, power = self.far
+        number = count * share
+        above = max(self.bound / self.theta, 1.0)
+        largest = np.clip(np.maximum(number / _RARELY, 1.0) ** (1 / max(power, 0.1)), 1.0, above)
+        ones, twos = (_power_integral(exponent, largest) for exponent in (power, power - 1))
+        return np.asarray(2 * number * (twos - ones) * self.theta**2)
+
+
+def _power_integral(power: float, stop: Floats) -> Floats:
+    """∫ t^(−power) dt from 1 on."""
+    return np.asarray(np.log(stop) if abs(power - 1) < 1e-9 else (stop ** (1 - power) - 1) / (1 - power))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,136 @@
+"""What an epoch lacks because its θ was too small, as the next epoch shows it: at no cost, from what is published."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from deniable.arrays import Integers
+from deniable.streams.central.perturber import Perturber
+from deniable.streams.central.stream_forecast import StreamPlan
+from deniable.streams.central.warmup import Learnt
+from deniable.streams.released.covariance import TreeNoise
+from deniable.streams.released.windows import Rise, Truncation
+from deniable.streams.structure.block_layout import BlockLayout
+
+LEVEL_DOUBT = 0.25
+"""How much the mean of a stream may differ from one epoch to the next, as a share of it."""
+_CLEARLY_MORE = 4.0
+_RISEN, _BEYOND_NOISE = 1.5, 3.0
+"""Blocks have risen if their mean is so many times as large as when θ was learnt, by so many standard errors."""
+
+
+class Blocks(Protocol):
+    """The blocks of an epoch: those of its publisher, or as they are known from outside."""
+
+    @property
+    def plan(self) -> StreamPlan:
+        """How the stream is cut, and its tree."""
+
+    @property
+    def perturber(self) -> Perturber:
+        """Its noise."""
+
+    @property
+    def layout(self) -> BlockLayout:
+        """Chunks and blocks."""
+
+    def totals(self) -> Integers:
+        """The noisy sums of complete blocks."""
+
+    def noisy_mean(self) -> float | None:
+        """The mean of the values of complete blocks, with its noise."""
+
+
+Part = tuple[int, Learnt, Blocks]
+"""Where an epoch begins, what it was published with, and its blocks."""
+
+
+def as_later(truncation: Truncation, later: Truncation | None, seen: Learnt | None, mean: float | None) -> Truncation:
+    """Where an epoch that looks alike turned out to lack far more, so does this one.
+
+    `seen` is what that was judged by, `mean` that of these values: cut at a larger θ, they have no more than so many
+    times it, and what lies above that θ was measured.
+    """
+    if later is None or later.excess is None or truncation.excess is None:
+        return truncation
+    most = math.inf
+    if seen is not None and seen.excess is not None and mean is not None:
+        most = max(mean, 0.0) * max(seen.theta / truncation.theta - 1, 0.0) + max(seen.excess, 0.0)
+    excess = min(later.excess, most)
+    if excess - truncation.excess <= _CLEARLY_MORE * math.sqrt(truncation.excess_variance):
+        return truncation
+    variance = later.excess_variance + (LEVEL_DOUBT * excess) ** 2
+    return replace(
+        truncation,
+        excess=excess,
+        excess_variance=variance,
+        excess_square=later.excess_square,
+        hidden=later.hidden,
+    )
+
+
+def in_hindsight(truncation: Truncation, blocks: Blocks, after: Part, noise: TreeNoise) -> Truncation:
+    """The excess above a θ that was too small, as the next epoch shows it: its θ was learnt from these values.
+
+    The next epoch's mean, with what that one lacks, less the mean of the values as they were cut here. It is as far off
+    as the level has changed in between; what was said before is as far off as the larger values that were not seen.
+    Blocks of zeros lost nothing and are left out, where noise lets them be known.
+    """
+    _, learnt, later = after
+    rise = _rise(truncation, blocks, after, noise)
+    empty, size = _empty_below(blocks, noise), blocks.layout.block
+    if rise is not None:
+        return replace(truncation, rise=rise, empty_below=empty)
+    mean, level = blocks.noisy_mean(), later.noisy_mean()
+    if mean is None or level is None or learnt.excess is None:
+        return truncation
+    if empty is not None:
+        totals = blocks.totals()
+        mean = float(totals[totals >= empty * size].mean()) / size
+    # Cut at t > θ, these values are at most t/θ times as large as cut at θ: what is more has moved in between.
+    whole = min(level, mean * learnt.theta / truncation.theta) + learnt.excess
+    seen, doubt = max(whole - mean, 0.0), (LEVEL_DOUBT * whole) ** 2 + learnt.excess_variance
+    before = truncation.excess_variance + seen**2
+    weight = before / (before + doubt) if before + doubt > 0 else 0.0
+    said = truncation.excess or 0.0
+    excess = max(weight * seen + (1 - weight) * said, said)
+    each = max(learnt.theta - truncation.theta, 0.0)
+    square = max(truncation.excess_square, excess * each)
+    return replace(truncation, excess=excess, excess_variance=weight * doubt, excess_square=square, empty_below=empty)
+
+
+def _empty_below(blocks: Blocks, noise: TreeNoise) -> float | None:
+    """A tenth of the largest mean of a block: those with less lost nothing. None, if none has or noise may hide it."""
+    totals, size = blocks.totals(), blocks.layout.block
+    limit = float(totals.max(initial=0)) / size / 10
+    error = math.sqrt(float(noise.variance(np.array([0]), np.array([size]))[0])) / size
+    return limit if 3 * error < limit and bool((totals < limit * size).any()) else None
+
+
+def _rise(truncation: Truncation, blocks: Blocks, after: Part, noise: TreeNoise) -> Rise | None:
+    """Where the stream rose inside the epoch: blocks above the level that θ was learnt at, and what they lost.
+
+    Values that rose are taken to be like those of the next epoch's blocks that are as high at least. Where no block
+    has risen beyond noise, or nothing is known of the level before, None.
+    """
+    _, learnt, later = after
+    size, usual = blocks.layout.block, truncation.level
+    rates = blocks.totals() / size
+    error = math.sqrt(float(noise.variance(np.array([0]), np.array([size]))[0])) / size
+    if usual is None or learnt.excess is None or not rates.size:
+        return None
+    certain = max(_RISEN * usual, usual + _BEYOND_NOISE * error)
+    if not (rates > certain).any():
+        return None
+    high = float(rates[rates > certain].mean())
+    next_rates = later.totals() / later.layout.block
+    level = next_rates[next_rates > (usual + high) / 2]
+    if not level.size:
+        return None
+    whole = float(level.mean()) + learnt.excess
+    excess = max(whole - high, 0.0)
+    return Rise(usual, certain, high, excess, (LEVEL_DOUBT * whole) ** 2 + learnt.excess_variance, error)

@@ -1,5 +1,6 @@
 """What pages of the documentation claim about measurements: computed from committed results, or by formula."""
 
+import csv
 import math
 
 from committed_results import RESULTS
@@ -31,6 +32,15 @@ def choose():
     )
 
 
+def queries():
+    """The table of coverage, row by row."""
+    with (RESULTS / "answers" / "coverage.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            covered, length = (f"{100 * float(row[column]):.1f}" for column in ("covered", "length"))
+            named = row["answer"], row["data"], row["asked"], row["releases"], covered, length
+            yield "| {} | {} | {} | {} | {} % | {} % |", *named
+
+
 def readme():
     """What the question that needs too many people takes, as collected in the demonstration."""
     yield "takes about {} million", f"{users_needed(specification(), TOO_MUCH, 25) / 1e6:.2g}"
@@ -43,4 +53,10 @@ def tails():
     yield "with B = 5,000 it has {} times at ε = 0.5 and {} times at ε = 2 there", errors[0], errors[2]
 
 
-CLAIMS = {"../README.md": readme, "streams.md": streams, "grids.md": grids, "how-to/choose.md": choose}
+CLAIMS = {
+    "../README.md": readme,
+    "streams.md": streams,
+    "grids.md": grids,
+    "queries.md": queries,
+    "how-to/choose.md": choose,
+}

@@ -9,10 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from deniable.queries.answers.result import Estimate
 from deniable_lab.experiments.data import Data
 from deniable_lab.experiments.zoo.drawn_case import ALL_SHAPES, ALONE, ONE_TO_MANY, ONE_TO_ONE, drawn_case
 from deniable_lab.experiments.zoo.everyday_case import EVERYDAY, everyday_case
-from deniable_lab.experiments.zoo.measured_case import measured_case
+from deniable_lab.experiments.zoo.measured_case import Measured, measured_case
+from deniable_lab.experiments.zoo.measured_file import appended, read_measured
 from deniable_lab.experiments.zoo.measured_looks import UNEVEN_SHAPES, drawn_looks
 from deniable_lab.experiments.zoo.real_case import SURVEYS, real_case
 from deniable_lab.experiments.zoo.summary import Summary
@@ -68,6 +70,25 @@ def test_a_sample_of_the_zoo_is_covered():
     assert len(counts) > 6
     assert all(1 / 2 < each.answers[0].error / each.forecast < 2 for each in counts)
     assert {coverage.name for coverage in summary.inside} == {"zero-inflated", "heaped", "categories", "alone"}
+
+
+def test_measured_cells_are_read_from_their_file_as_they_were(tmp_path):
+    answers = (Estimate(1 / 3, 2.0, model=0.5), Estimate(math.nan, math.nan))
+    first = Measured(3, "smooth", ALONE, 0.5, 100, "SELECT COUNT(*) FROM a", True, 7.0, answers, math.inf, 1.5)
+    again, other = replace(first, truth=8.0), replace(first, seed=5, inside=False, forecast=math.nan)
+    kept = tmp_path / "zoo.csv"
+    assert read_measured(kept) == []
+    appended(kept, [first, first, again])
+    appended(kept, [other])
+    read = read_measured(kept)
+    assert [each.seed for each in read] == [3, 3, 3, 5]
+    for mine, theirs in zip(read, [first, first, again, other], strict=True):
+        assert (mine.covered, mine.question) == (theirs.covered, theirs.question)
+        assert mine.truth == theirs.truth
+        assert mine.reference == theirs.reference
+        assert mine.clear[0].interval == pytest.approx(theirs.clear[0].interval)
+        assert len(mine.answers) == 2
+    assert Summary.of(read).inside[0].answers == 3
 
 
 def test_forecasts_are_told_roughly_what_a_table_holds():

@@ -1,11 +1,11 @@
-"""How often 95 % intervals of quantiles, correlations and averages of few people hold the truth.
+"""How often 95 % intervals of quantiles, correlations, regressions and averages of few people hold the truth.
 
 Every release has people of its own. What is covered is the truth about these people, as plain SQL would answer it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +13,13 @@ import numpy as np
 
 import deniable as dn
 from deniable.arrays import Floats, Integers
+from deniable_lab.experiments.drawn_values import LARGEST, SHAPES
 
 EPSILON = 2.0
 USERS = 4_000
 PAIR_USERS, PAIR_EPSILON = 20_000, 4.0
-"""Of correlations, which are unclear with fewer."""
+"""Of correlations and regressions, which are unclear with fewer."""
 SHARES = (0.1, 0.5, 0.9)
-LARGEST = 199
 CORRELATIONS = (0.0, 0.5, 0.9)
 AWAY = (1, 2, 4)
 """How many standard errors the number of people in an average is from zero."""
@@ -27,6 +27,14 @@ _AMOUNTS = dn.Table("t", x=dn.Ordinal(0, LARGEST))
 _PAIRS = dn.Table("t", x=dn.Ordinal(0, 39), z=dn.Ordinal(0, 39))
 _GROUPS = dn.Table("t", g=dn.Ordinal(0, 9), z=dn.Ordinal(0, 39))
 _FEW = "SELECT AVG(z) FROM t WHERE g < 3"
+_LINES = {
+    "CORR": (-1.0, 1.0),
+    "COVAR_POP": (-(19.5**2), 19.5**2),
+    "REGR_SLOPE": (-2.0, 2.0),
+    "REGR_INTERCEPT": (-39.0, 39.0),
+    "REGR_R2": (0.0, 1.0),
+}
+"""Functions of two attributes. Lengths are shares of these ranges, which slopes and intercepts may leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,35 +51,21 @@ class Coverage:
     """The mean length of the intervals, as a share of what is possible."""
 
 
-def _normal(rng: np.random.Generator, users: int) -> Integers:
-    return np.clip(np.rint(rng.normal(100, 30, users)), 0, LARGEST).astype(np.int64)
-
-
-def _skewed(rng: np.random.Generator, users: int) -> Integers:
-    return np.clip(rng.lognormal(3, 0.8, users), 0, LARGEST).astype(np.int64)
-
-
-def _spiky(rng: np.random.Generator, users: int) -> Integers:
-    """Half of the people are at one of three values, the others anywhere."""
-    return np.where(rng.random(users) < 0.5, rng.choice([20, 90, 150], users), rng.integers(0, LARGEST + 1, users))
-
-
-def _ties(rng: np.random.Generator, users: int) -> Integers:
-    """Multiples of ten only."""
-    return _normal(rng, users) // 10 * 10
-
-
-SHAPES = {"normal": _normal, "skewed": _skewed, "spiky": _spiky, "ties": _ties}
-
-
 def measure(releases: int, seed: int, advance: Callable[[int], None] = lambda _: None) -> Iterator[Coverage]:
     """Coverage of all kinds of answers. `advance` is told of each release."""
     for name, draw in SHAPES.items():
         yield from _quantiles(name, draw, releases, seed, advance)
     for correlation in CORRELATIONS:
-        yield _correlation(correlation, releases, seed, advance)
+        yield from _lines(correlation, releases, seed, advance)
     for away in AWAY:
         yield _average(away, releases, seed, advance)
+
+
+def as_csv(rows: Iterable[Coverage]) -> str:
+    """All rows as comma-separated values, shares with four digits."""
+    lines = ["answer,data,asked,releases,covered,length"]
+    lines += [f'{row.kind},"{row.data}",{row.asked},{row.releases},{row.covered:.4f},{row.width:.4f}' for row in rows]
+    return "\n".join(lines) + "\n"
 
 
 def parts() -> int:
@@ -104,17 +98,38 @@ def _quantiles(
         yield Coverage("quantile", name, f"{share:g}", releases, hits[number] / releases, lengths[number] / releases)
 
 
-def _correlation(correlation: float, releases: int, seed: int, advance: Callable[[int], None]) -> Coverage:
-    collection, hits, length = dn.Collection(_PAIRS, epsilon=PAIR_EPSILON), 0, 0.0
+def _lines(correlation: float, releases: int, seed: int, advance: Callable[[int], None]) -> Iterator[Coverage]:
+    collection = dn.Collection(_PAIRS, epsilon=PAIR_EPSILON)
+    items = ", ".join(f"{function}(z, x) AS {function}" for function in _LINES)
+    hits, lengths = dict.fromkeys(_LINES, 0), dict.fromkeys(_LINES, 0.0)
     for release in range(releases):
         rng = np.random.default_rng([seed, release])
         first, second = rng.normal(size=(2, PAIR_USERS))
         x, z = _cut(first), _cut(correlation * first + np.sqrt(1 - correlation**2) * second)
-        low, high = _interval(_database(collection, seed * 10**6 + release, x=x, z=z), "SELECT CORR(x, z) FROM t")
-        hits += low <= np.corrcoef(x, z)[0, 1] <= high
-        length += (min(high, 1.0) - max(low, -1.0)) / 2
+        answers = _database(collection, seed * 10**6 + release, x=x, z=z).sql(f"SELECT {items} FROM t").answers  # noqa: S608 - ours
+        for function, truth in _line(x, z).items():
+            (estimate,) = answers[function]
+            (low, high), (least, most) = estimate.interval, _LINES[function]
+            hits[function] += low <= truth <= high
+            lengths[function] += (min(high, most) - max(low, least)) / (most - least)
         advance(1)
-    return Coverage("CORR", "normal", f"{correlation:g}", releases, hits / releases, length / releases)
+    for function in _LINES:
+        covered, length = hits[function] / releases, lengths[function] / releases
+        yield Coverage(function, "normal", f"{correlation:g}", releases, covered, length)
+
+
+def _line(x: Integers, z: Integers) -> dict[str, float]:
+    """What plain SQL says of the line through the points, z over x."""
+    (spread, both), (_, other) = np.cov(x, z, bias=True)
+    slope = both / spread
+    correlation = both / np.sqrt(spread * other)
+    return {
+        "CORR": correlation,
+        "COVAR_POP": both,
+        "REGR_SLOPE": slope,
+        "REGR_INTERCEPT": z.mean() - slope * x.mean(),
+        "REGR_R2": correlation**2,
+    }
 
 
 def _cut(values: Floats) -> Integers:

@@ -5,6 +5,7 @@ Times are those of all processors together, so that the ratio does not depend on
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import tempfile
@@ -47,12 +48,12 @@ TARGET, JOIN_TARGET = 2.0, 3.0
 """A question about one table, and about a join, may take so many times the bare loop."""
 CHECKED = 1_000_000
 """From so many reports on: below, what a question costs anyway prevails."""
-FIRST = """
-import time; start = time.perf_counter()
-import sys, deniable
-deniable.connect(sys.argv[1]).sql("SELECT AVG(hours) FROM people WHERE age < 30")
-print(time.perf_counter() - start)
-"""
+MOST_FIRST = 1.0
+"""Seconds of processor time that the first question of a process may take, and one about 2,000 groups."""
+FIRST = {
+    "COUNT": "SELECT COUNT(*) FROM people WHERE age BETWEEN 20 AND 41",
+    "AVG": "SELECT AVG(hours) FROM people WHERE age < 30",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +117,14 @@ def measure(*, large: bool) -> Iterator[Timing]:
 
 
 def _database(count: int) -> Database:
+    collection = Collection(PEOPLE, JOBS, epsilon=2.0)
+    frames = _frames(count, (PEOPLE, JOBS))
+    return connect(collection.perturb(**frames, source=SeededSource(1), simulation=True))
+
+
+def _frames(count: int, tables: tuple[Table, ...]) -> dict[str, pa.Table]:
     random = np.random.default_rng(1)
-    frames = {
+    return {
         table.name: pa.table(
             {
                 "uid": np.arange(count),
@@ -129,10 +136,8 @@ def _database(count: int) -> Database:
                 },
             }
         )
-        for table in (PEOPLE, JOBS)
+        for table in tables
     }
-    collection = Collection(PEOPLE, JOBS, epsilon=2.0)
-    return connect(collection.perturb(**frames, source=SeededSource(1), simulation=True))
 
 
 def _timing(database: Database, what: str, text: str, count: int) -> Timing:
@@ -170,10 +175,7 @@ def _best(*works: Callable[[], object], times: int = 7) -> list[float]:
     seconds: list[list[float]] = []
     for _ in range(times + 1):
         seconds.append([])
-        for work in works:
-            start = time.process_time()
-            work()
-            seconds[-1].append(time.process_time() - start)
+        seconds[-1] += [_processor_seconds(work) for work in works]
     return [min(each) for each in zip(*seconds[1:], strict=True)]  # the first turn compiles and plans
 
 
@@ -213,17 +215,52 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def first_call() -> float:
-    """Seconds from starting to import to the first answer, in a process of its own, compiled code being on disk."""
-    count = 10_000
-    random = np.random.default_rng(1)
-    frame = pa.table(
-        {"uid": np.arange(count), "age": random.integers(1, 100, count), "hours": random.integers(0, 100, count)}
-    )
-    small = Collection(Table("people", age=Ordinal(1, 99), hours=Ordinal(0, 99)), epsilon=2.0)
+def grouped_first(count: int = 100_000, groups: int = 2_000) -> tuple[float, float]:
+    """Processor time of a question about so many groups, the first time (compiled code being loaded) and again."""
+    text = "SELECT zip, COUNT(*) FROM people GROUP BY zip"
+    databases = []
+    for size in (groups // 4, groups):
+        frame = {"uid": np.arange(count), "zip": np.random.default_rng(1).integers(0, size, count)}
+        collection = Collection(Table("people", zip=Categorical(range(size))), epsilon=2.0)
+        databases.append(connect(collection.perturb(people=frame, source=SeededSource(1), simulation=True)))
+    smaller, database = databases
+    smaller.sql(text)
+    first, again = (_processor_seconds(lambda: database.sql(text)) for _ in range(2))
+    return first, again
+
+
+def _processor_seconds(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+@dataclass(frozen=True, slots=True)
+class FirstCall:
+    """The first question of a process, from its start to its end."""
+
+    what: str
+    seconds: float
+    """Processor time of `deniable query`, in a warm file cache."""
+    loop_seconds: float
+    """Processor time of a process that adds up ten million numbers in Python, measured in between."""
+
+
+def first_calls(count: int = 1_000_000, times: int = 3) -> list[FirstCall]:
+    """`deniable query` in processes of their own: the first compiles and checks all reports, and is not counted."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "reports")
-        small.perturb(people=frame, out=path)
-        for _ in range(2):  # the first one compiles
-            done = subprocess.run([sys.executable, "-c", FIRST, path], capture_output=True, text=True, check=True)  # noqa: S603 - this interpreter, on the script above
-    return float(done.stdout)
+        Collection(PEOPLE, epsilon=2.0).perturb(**_frames(count, (PEOPLE,)), out=path)
+        loop = ["-c", "total = 0\nfor number in range(10**7): total += number"]
+        calls = []
+        for what, text in FIRST.items():
+            asked = [_processor_time("-m", "deniable", "query", path, text) for _ in range(times + 1)][1:]
+            calls.append(FirstCall(what, min(asked), min(_processor_time(*loop) for _ in range(times))))
+    return calls
+
+
+def _processor_time(*arguments: str) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *arguments], capture_output=True, check=True)  # noqa: S603 - this interpreter
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

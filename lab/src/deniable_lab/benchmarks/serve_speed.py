@@ -33,6 +33,7 @@ PATH = "/v1/collections/shop/reports"
 BATCH, ONE_BY_ONE_CONNECTIONS, BATCH_CONNECTIONS, OVERLOAD_CONNECTIONS = 64, 64, 32, 400
 _MADE_AT_ONCE = 200_000
 _COUNT = "SELECT COUNT(*) AS n FROM users"
+_AVERAGE = "SELECT AVG(age) AS n FROM users WHERE age < 50"
 
 
 def bodies(reports: int, per_request: int, source: np.random.Generator) -> Iterator[bytes]:
@@ -73,11 +74,11 @@ class Process:
         fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def ask(self) -> float:
-        """How many users an answer counts."""
+    def ask(self, sql: str = _COUNT) -> float:
+        """How many users an answer counts, or what else is asked."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/v1/sql",
-            json.dumps({"sql": _COUNT}).encode(),
+            json.dumps({"sql": sql}).encode(),
             {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"},
         )
         with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310
@@ -193,6 +194,14 @@ def first_answer(process: Process) -> tuple[float, float]:
                 raise
 
 
+def time_to_average(process: Process) -> tuple[float, float]:
+    """Seconds that a question with a condition takes, and seconds of the server's processor; the second of two."""
+    process.ask(_AVERAGE)
+    begun, spent = time.perf_counter(), process.cpu_s
+    process.ask(_AVERAGE)
+    return time.perf_counter() - begun, process.cpu_s - spent
+
+
 def time_to_answer(process: Process, seed: int, attempts: int = 5) -> list[float]:
     """Seconds from an acknowledgement until an answer counts the report, asked again and again."""
     waits, before = [], first_answer(process)[0]
@@ -200,7 +209,7 @@ def time_to_answer(process: Process, seed: int, attempts: int = 5) -> list[float
         made = bodies(1, 1, np.random.default_rng([seed, attempt, 1]))
         send_all(process.port, PATH, BINARY_REPORTS, list(made), 1)
         begun = time.perf_counter()
-        while process.ask() <= before:
+        while first_answer(process)[0] <= before:
             time.sleep(0.02)
         waits.append(time.perf_counter() - begun)
         before += 1

@@ -8,6 +8,7 @@ noise's: it is the same in every repetition, so there the mean over windows is w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from deniable_lab.experiments.stream_reference import BOUNDS, HORIZON, OTHERS, W
 BOUND = 20_000
 LENGTHS = {"six hours": 21_600, "a day": SECONDS_OF_A_DAY, "a week": 7 * SECONDS_OF_A_DAY}
 LEAST, MOST = 0.93, 0.98
-DRAWN_HORIZON, DRAWN_WARMUP = 1 << 17, LONGEST_WARMUP
+DRAWN_HORIZON, DRAWN_WARMUP = 1 << 16, LONGEST_WARMUP
 DRAWN_EPSILONS = (0.05, 0.5)
 
 
@@ -68,15 +69,39 @@ def shares_inside(
     cut: bool = False,
 ) -> dict[int, Floats]:
     """By length: for each of some random windows, in which share of the repetitions its interval holds the truth."""
+    whole, starts = _questions(shape, lengths, days, windows)
+    plan: dict[str, Any] = {"horizon": 1 << 19, "smoother": smoother}
+    measured = _measured(whole, BOUND, 0.2, starts, repetitions, cut=cut, **plan)
+    return {length: covered.shares for length, covered in measured.items()}
+
+
+def _questions(shape: str, lengths: Sequence[int], days: float, windows: int) -> tuple[Integers, dict[int, Integers]]:
+    """A stream and where its windows begin."""
     rng = np.random.default_rng(2)
     values = SHAPES[shape](WARMUP + int(days * SECONDS_OF_A_DAY), rng)
     whole = np.clip(values, 0, BOUND).round().astype(np.int64)
-    starts = {length: rng.integers(0, values.size - WARMUP - length, windows) for length in lengths}
-    plan: dict[str, Any] = {"horizon": 1 << 19, "smoother": smoother}
-    return _shares(whole, BOUND, 0.2, starts, repetitions, cut=cut, **plan)
+    return whole, {length: rng.integers(0, values.size - WARMUP - length, windows) for length in lengths}
 
 
-def _shares(
+@dataclass(frozen=True, slots=True, eq=False)
+class Covered:
+    """Windows of one length: by window, in which share of releases its interval holds the truth, and is noted.
+
+    `widths` are half the lengths of intervals over the root mean square error, for releases of one stream: 1.96 if
+    errors are normal and the same everywhere. What notes add to intervals does not count.
+    """
+
+    shares: Floats
+    noted: Floats
+    widths: Floats
+
+    @classmethod
+    def together(cls, parts: Sequence[Covered]) -> Covered:
+        """Of several streams."""
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
+
+
+def _measured(
     values: Integers,
     bound: float,
     epsilon: float,
@@ -85,22 +110,29 @@ def _shares(
     *,
     cut: bool = False,
     **settings: Any,
-) -> dict[int, Floats]:
-    inside = {length: np.zeros(begin.size) for length, begin in starts.items()}
+) -> dict[int, Covered]:
+    by_length: dict[int, list[Floats]] = {length: [] for length in starts}
     for seed in range(repetitions):
         tops = ToPS(epsilon, bound, **settings, source=SeededSource(seed), simulation=True)
         tops.push_many(values)
         for length, begin in starts.items():
-            inside[length] += _inside(tops, values[tops.settings.warmup :], begin, length, cut=cut)
-    return {length: hits / repetitions for length, hits in inside.items()}
+            by_length[length].append(_asked(tops, values[tops.settings.warmup :], begin, length, cut=cut))
+    result = {}
+    for length, releases in by_length.items():
+        inside, noted, errors, widths = np.stack(releases, axis=1)
+        error = np.sqrt(np.mean(np.square(errors)))
+        relative = np.median(widths) / error if error else np.inf
+        result[length] = Covered(inside.mean(axis=0), noted.mean(axis=0), np.array([relative]))
+    return result
 
 
 def drawn(repetitions: int) -> Iterator[Row]:
     """Streams of several shapes at ε = 0.2, by length of the window; then the family, on seeds that chose nothing."""
     for shape in SHAPES:
-        by_length = shares_inside(shape, list(LENGTHS.values()), repetitions=repetitions)
+        whole, starts = _questions(shape, list(LENGTHS.values()), 9, 300)
+        measured = _measured(whole, BOUND, 0.2, starts, repetitions, horizon=1 << 19)
         for name, length in LENGTHS.items():
-            yield _row(f"{shape}, {name}", by_length[length])
+            yield _row(f"{shape}, {name}", measured[length])
     yield from family(max(repetitions // 10, 2))
 
 
@@ -111,7 +143,7 @@ def family(repetitions: int, draws: int = 4) -> Iterator[Row]:
     lengths = (60, 1440, DRAWN_HORIZON // 4, 4 * DRAWN_HORIZON)
     for number, shape in enumerate(drawn_streams.SHAPES):
         for epsilon in DRAWN_EPSILONS:
-            shares: dict[int, list[Floats]] = {length: [] for length in lengths}
+            parts: dict[int, list[Covered]] = {length: [] for length in lengths}
             for draw in range(draws):
                 seed = 2 * (number + shapes * draw) + 1
                 stream = drawn_streams.drawn(seed, DRAWN_WARMUP + 4 * DRAWN_HORIZON)
@@ -119,11 +151,11 @@ def family(repetitions: int, draws: int = 4) -> Iterator[Row]:
                     n: rng.integers(0, 4 * DRAWN_HORIZON - n + 1, 200 if n < DRAWN_HORIZON else 1) for n in lengths
                 }
                 settings: dict[str, Any] = {"horizon": DRAWN_HORIZON}
-                measured = _shares(stream.values, stream.bound, epsilon, starts, repetitions, **settings)
+                measured = _measured(stream.values, stream.bound, epsilon, starts, repetitions, **settings)
                 for length in lengths:
-                    shares[length].append(measured[length])
+                    parts[length].append(measured[length])
             for length in lengths:
-                yield _row(f"{shape}, ε={epsilon:g}, length {length:,}", np.concatenate(shares[length]))
+                yield _row(f"{shape}, ε={epsilon:g}, length {length:,}", Covered.together(parts[length]))
 
 
 def real(data: Data, repetitions: int) -> Iterator[Row]:
@@ -135,22 +167,28 @@ def real(data: Data, repetitions: int) -> Iterator[Row]:
             starts = {
                 n: rng.integers(0, HORIZON - n + 1, 400 if n < HORIZON else 1) for n in (60, 1440, 65_536, HORIZON)
             }
-            shares = _shares(stream.values, stream.bound, epsilon, starts, repetitions)
-            for length, inside in shares.items():
-                yield _row(f"{name} ε={epsilon:g} length {length:,}", inside)
+            measured = _measured(stream.values, stream.bound, epsilon, starts, repetitions)
+            for length, covered in measured.items():
+                yield _row(f"{name} ε={epsilon:g} length {length:,}", covered)
 
 
-def _row(what: str, shares: Floats) -> Row:
-    note = f"worst twentieth of the windows: {np.quantile(shares, 0.05):.1%}"
+def _row(what: str, covered: Covered) -> Row:
+    shares, noted = covered.shares, covered.noted.mean()
+    note = f"worst twentieth of the windows {np.quantile(shares, 0.05):.0%}, "
+    note += f"noted {noted:.0%}, half a width over the error {np.median(covered.widths):.1f}"
     if shares.size == 1:
         return Row(what, Figure(float(shares[0]), 0.0), Figure(0.95, 0.0), None, note)
     return Row(what, figure(shares), Figure(0.95, 0.0), bool(LEAST <= shares.mean() <= MOST), note)
 
 
-def _inside(tops: ToPS, values: Integers, starts: Integers, length: int, *, cut: bool) -> Floats:
-    """1 for each window whose 95 % interval holds the real sum, or with `cut` that of the cut values."""
+def _asked(tops: ToPS, values: Integers, starts: Integers, length: int, *, cut: bool) -> Floats:
+    """Of each window: 1 if its 95 % interval holds the real sum, or with `cut` that of the cut values, and 1 if noted.
+
+    Then its error, and half of the interval's length without what a note adds.
+    """
     theta = tops.learnt.theta if tops.learnt and cut else np.iinfo(np.int64).max
     prefix = np.concatenate(([0], np.cumsum(np.minimum(values, theta))))
     answers = tops.released.sums(starts, starts + length, cut=cut)
     truth, (low, high) = prefix[starts + length] - prefix[starts], answers.intervals()
-    return np.asarray((low <= truth) & (truth <= high), dtype=np.float64)
+    inside, width = (low <= truth) & (truth <= high), (high - low - answers.beyond) / 2
+    return np.stack((inside, answers.beyond > 0, answers.values - truth, width)).astype(np.float64)

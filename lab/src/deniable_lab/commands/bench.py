@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from deniable_lab.commands.bench_answers import answers
+from deniable_lab.commands.bench_compare import compare
 from deniable_lab.commands.bench_errors import accuracy, streams
 from deniable_lab.commands.bench_rounds import hash_pairs, rounds
 from deniable_lab.commands.bench_scale import scale
@@ -22,6 +23,7 @@ for command in (
     accuracy,
     answers,
     collecting,
+    compare,
     hash_pairs,
     mechanisms,
     peers,

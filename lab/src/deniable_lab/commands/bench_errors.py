@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -138,28 +140,41 @@ def _grid_accuracy(
 @click.option(
     "--local", is_flag=True, help="Streams without trust; parts: speed, errors, alternatives, tails, drawn, coverage."
 )
-def streams(data: Data, repetitions: int, parts: tuple[str, ...], large: bool, local: bool) -> None:
+@click.option("--quick", is_flag=True, help="A fifth of the repetitions.")
+@click.option("--csv", "figures", type=click.Path(dir_okay=False), help="Write errors here, too.")
+def streams(
+    data: Data, repetitions: int, parts: tuple[str, ...], large: bool, local: bool, quick: bool, figures: str | None
+) -> None:
     """Error and speed of private streams.
 
-    Compared with the authors' code and numpy. Parts: speed, durable, variances, calibration, intervals, bursts,
-    defaults, thresholds, paper, hierarchies, smoothers, percentiles, coverage, other, drift. Parts after `bursts` need
-    `--data`. `paper` takes half an hour, `variances` five minutes (25 times the repetitions: single trees vary much),
-    the rest a
-    few. "Theirs" in `bursts`, `other` and `drift` is our code with the paper's settings. Exits 1 if a target is missed.
+    Compared with the authors' code and numpy. Parts: speed, durable, variances, calibration, intervals, renewal,
+    bursts, defaults, thresholds, paper, hierarchies, smoothers, percentiles, coverage, other, drift. Parts after
+    `bursts` need `--data`. `paper` takes half an hour, `variances` five minutes (25 times the repetitions: single
+    trees vary much), the rest a few. "Theirs" in `bursts`, `other` and `drift` is our code with the paper's settings.
+    Exits 1 if a target is missed.
 
     \b
     Example:
       deniable bench streams --part speed --part defaults
     """
-    from deniable_lab.benchmarks import durable_speed, local_streams, stream_coverage, stream_error, stream_speed
+    from deniable_lab.benchmarks import (
+        durable_speed,
+        local_streams,
+        stream_coverage,
+        stream_error,
+        stream_renewal,
+        stream_speed,
+    )
 
+    repetitions = max(repetitions // 5, 2) if quick else repetitions
     speeds = {"speed": local_streams.speed if local else partial(stream_speed.measure, large=large)}
     if not local:
         speeds["durable"] = partial(durable_speed.measure, large=large)
     tables: dict[str, Callable[[], Iterator[Any]]] = {
         "variances": lambda: stream_error.variances(25 * repetitions),
         "calibration": lambda: stream_error.calibration(repetitions),
-        "intervals": lambda: stream_coverage.drawn(5 * repetitions),
+        "intervals": lambda: stream_coverage.drawn(repetitions),
+        "renewal": lambda: stream_renewal.renewal(repetitions),
         "bursts": lambda: stream_error.bursts(repetitions),
         "defaults": lambda: stream_error.defaults(data, repetitions),
         "thresholds": lambda: stream_error.thresholds(data),
@@ -182,13 +197,14 @@ def streams(data: Data, repetitions: int, parts: tuple[str, ...], large: bool, l
     if unknown := set(parts) - set(tables) - set(speeds):
         raise InvalidParameter("--part", f"{', '.join(sorted(unknown))} is not known", "See --help.")
     missed: list[str] = []
+    written: list[tuple[str, Any]] = []
     for name, measured in speeds.items():
         if not parts or name in parts:
             missed += _show_speeds(name, measured())
     for name, rows in tables.items():
         if parts and name not in parts:
             continue
-        if name not in ("variances", "calibration", "intervals", "bursts") and data.folder is None:
+        if name not in ("variances", "calibration", "intervals", "renewal", "bursts") and data.folder is None:
             click.echo(f"{name}: skipped, it needs --data", err=True)
             continue
         made = table(name, "what", "ours", "± %", "theirs", "± %", "ratio", "", "", numbers_from=1)
@@ -200,8 +216,22 @@ def streams(data: Data, repetitions: int, parts: tuple[str, ...], large: bool, l
                     row.what, f"{row.ours.mean:.3g}", _percent(row.ours), *theirs, f"{row.ratio:.3g}", verdict, row.note
                 )
                 missed += [row.what] if row.met is False else []
+                written.append((name, row))
         show(made)
+    if figures:
+        _write_figures(Path(figures), written)
     fail_where_missed(missed)
+
+
+def _write_figures(path: Path, rows: list[tuple[str, Any]]) -> None:
+    """One line for each error."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(("part", "what", "ours", "stderr", "theirs", "met", "note"))
+        for part, row in rows:
+            theirs = "" if row.theirs is None else f"{row.theirs.mean:.6g}"
+            met = "" if row.met is None else row.met
+            lines.writerow((part, row.what, f"{row.ours.mean:.6g}", f"{row.ours.stderr:.3g}", theirs, met, row.note))
 
 
 def _show_speeds(name: str, rows: Iterable[Any]) -> list[str]:

@@ -37,6 +37,7 @@ def serve(requests: int, reports: int, parts: int) -> None:
         one_by_one,
         overload,
         time_to_answer,
+        time_to_average,
     )
 
     made = table("Uploads", "server", "load", "requests/s", "reports/s", "p50 ms", "p99 ms", "CPU µs", numbers_from=2)
@@ -71,8 +72,16 @@ def serve(requests: int, reports: int, parts: int) -> None:
         _, opening_s = first_answer(process)
         spent = process.cpu_s - spent_before
         click.echo(f"the first question is answered after {opening_s:.1f} s ({spent:.1f} s of processor)")
+        opened = process.mebibytes
+        spent_before = process.cpu_s
         waits = time_to_answer(process, 5)
-    click.echo(f"a question counts a report {max(waits):.2f} s after its acknowledgement, at the latest")
+        spent = (process.cpu_s - spent_before) / len(waits)
+        average_s, average_cpu_s = time_to_average(process)
+    click.echo(f"with reports opened for questions the server holds {opened:,.0f} MiB")
+    click.echo(
+        f"a question counts a report {max(waits):.2f} s after its acknowledgement, at the latest "
+        f"({spent:.2f} s of processor); an average with a condition takes {average_s:.2f} s ({average_cpu_s:.2f})"
+    )
     with collector(queued_reports=2_000) as process:
         over = overload(process, min(reports, 200_000), 6)
     click.echo(

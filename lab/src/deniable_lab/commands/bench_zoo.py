@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import geometric_mean
 
 import click
@@ -30,6 +31,12 @@ GAIN = 1.5
 @click.option("--real", is_flag=True, help="Tables of surveys instead of drawn ones; they need --data.")
 @click.option("--everyday", is_flag=True, help="Prices, birth years, zip codes, … instead of the zoo's shapes.")
 @click.option("--two-looks", is_flag=True, help="A first tenth of the users chooses the design of the rest.")
+@click.option(
+    "--csv",
+    "kept",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file for every answer; cells that it has are not measured again.",
+)
 @click.option("--users", type=count, default=50_000, show_default=True, help="How many people, with --two-looks.")
 def zoo(
     data: Data,
@@ -41,6 +48,7 @@ def zoo(
     real: bool,
     everyday: bool,
     two_looks: bool,
+    kept: Path | None,
     users: int,
 ) -> None:
     """Coverage and errors of answers on drawn tables.
@@ -56,6 +64,9 @@ def zoo(
     ε and questions are drawn. With --everyday, single tables imitate columns that people have, such as prices that end
     in 99; no constant was chosen on them.
 
+    With --csv FILE, every answer is kept, a run that was stopped goes on where it ended, and the figures are about all
+    cells of the file.
+
     With --two-looks, tables are skewed or spiky, every other three are joined, and nobody says what will be asked. A
     tenth of the users report first. Exits 1 if errors over all users are not 1.5 times smaller than with one design.
 
@@ -70,6 +81,7 @@ def zoo(
     from deniable_lab.experiments.zoo.drawn_case import Case, drawn_case
     from deniable_lab.experiments.zoo.everyday_case import everyday_case
     from deniable_lab.experiments.zoo.measured_case import Measured, measured_case
+    from deniable_lab.experiments.zoo.measured_file import appended, read_measured
     from deniable_lab.experiments.zoo.real_case import real_case
     from deniable_lab.experiments.zoo.summary import AS_FORECAST, NO_WORSE, Summary
 
@@ -78,11 +90,16 @@ def zoo(
             return everyday_case(seed)
         return real_case(data, seed) if real else drawn_case(seed, quick=quick)
 
-    measured: list[Measured] = []
+    measured: list[Measured] = [] if kept is None else read_measured(kept)
+    known = {each.seed for each in measured}
     with progress("measuring", cells) as advance:
         for number in range(first, first + cells):
             seed = 2 * number + (not choosing)
-            measured += measured_case(drawn(seed), releases)
+            if seed not in known:
+                fresh = measured_case(drawn(seed), releases)
+                measured += fresh
+                if kept is not None:
+                    appended(kept, fresh)
             advance(1)
     summary = Summary.of(measured)
     made = table(

@@ -31,10 +31,10 @@ FINISHED = ".finished"
 @data_option(without="stand-ins are drawn")
 @click.option("--processes", type=click.IntRange(1), help="How many at a time; by default one per core.")
 def reproduce(name: str | None, quick: bool, repetitions: int, output: str, data: Data, processes: int | None) -> None:
-    """Reproduce the tables and figures of both papers.
+    """Reproduce the papers' tables and figures, and more.
 
-    Without NAME, list the experiments. NAME is one of them, a folder of them (streams, tables) or `all`. Each writes
-    a CSV of every number, a picture, and a page that states the setting, the data and the result.
+    Without NAME, list the experiments. NAME is one of them, a folder of them (streams, tables, beyond) or `all`. Each
+    writes a CSV of every number, a picture, and a page that states the setting, the data and the result.
 
     Repeat an interrupted command, and it continues where it stopped: finished runs are kept in the output folder.
 

@@ -1,5 +1,7 @@
 """Every table and figure of both papers, one file each: `streams/` for [WCZ21], `tables/` for [XDW20].
 
+`beyond/` has one file for each claim that goes further than they do.
+
 A file in one of these folders is an experiment: it defines EXPERIMENT, a `harness.Experiment`, and appears in
 `deniable reproduce` under its path, `streams/overall` for `streams/overall.py`. Files that begin with an underscore are
 shared by others. How to write one:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from deniable.errors import InvalidParameter
 from deniable_lab.experiments import stream_data, table_data
+from deniable_lab.experiments.beyond._about import ABOUT
 
-GROUPS = ("streams", "tables")
+GROUPS = ("streams", "tables", "beyond")
+_OF_DATA = GROUPS[:2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Data:
     folder: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.folder is not None and not any((self.folder / group).is_dir() for group in GROUPS):
+        if self.folder is not None and not any((self.folder / group).is_dir() for group in _OF_DATA):
             problem = "holds neither `streams` nor `tables`" if self.folder.is_dir() else "is not a folder"
             raise InvalidParameter("--data", problem, "Name the folder that holds both, or leave it out for stand-ins.")
 
@@ -47,4 +49,4 @@ class Data:
 
     def about(self, name: str) -> str:
         """What a result says about the data it used."""
-        return (stream_data.ABOUT | table_data.ABOUT)[name]
+        return (stream_data.ABOUT | table_data.ABOUT | ABOUT)[name]

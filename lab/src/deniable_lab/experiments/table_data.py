@@ -46,6 +46,11 @@ remembered from the Census's historical table HH-4, whose class of 7 and more is
 was not at hand."""
 
 ABOUT = {
+    "WORDS": "WORDS: drawn, 20,000 pronounceable words of 2 to 12 letters, whose popularity follows Zipf's law (1.5).",
+    "ADDRESSES": (
+        "ADDRESSES: drawn, 20,000 addresses of web sites of up to 20 bytes, whose popularity follows Zipf's law (1.2)."
+    ),
+    "NO-HITTERS": "NO-HITTERS: drawn, everybody has another word of 8 letters.",
     "PRODUCTS": (
         "PRODUCTS: drawn, once for each number of products: people with an age of 0 to 9, one transaction each with "
         "an amount of 0 to 9, and products of uneven popularity (Dirichlet, 2) with a country of three and a price of "

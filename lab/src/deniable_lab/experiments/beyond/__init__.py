@@ -1,0 +1,1 @@
+"""What the code claims beyond the two papers: one file and one picture for each claim."""

@@ -3,13 +3,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-all test-portable test-oldest lint java javascript mariadb mosquitto superset console bench docs pages wheel security clean
+.PHONY: demo test test-all test-portable test-oldest lint others java javascript mariadb mosquitto superset console bench docs pages wheel pythons security clean
 
 demo: .venv/.installed-demo
 	$(BIN)/deniable demo
 
-test: lint java mariadb mosquitto javascript
+# Linters take one core; what is installed meanwhile waits for the network, and Node's tests take another.
+test: .venv/.installed-test
+	$(MAKE) --jobs=2 lint others
 	$(BIN)/pytest
+
+# One after the other: only one of them can install at a time.
+others: .venv/.installed-test
+	@for target in java mariadb mosquitto javascript; do $(MAKE) --no-print-directory $$target || exit 1; done
 
 test-all: lint java mariadb mosquitto superset
 	$(MAKE) javascript DENIABLE_FUZZ_CASES=20000
@@ -132,7 +138,7 @@ docs: .venv/.installed-docs
 
 # What is generated: pictures, the reference of names and commands.
 pages: .venv/.installed-test
-	$(BIN)/python docs/generate.py && $(BIN)/python docs/gallery.py
+	$(BIN)/python docs/generate.py && $(BIN)/python docs/gallery.py && $(BIN)/python docs/beyond.py
 
 # Known mistakes in our code, and known vulnerabilities in what it uses. Lists of vulnerabilities are asked for over the
 # network; where they cannot be reached, that is said, and it is no failure. In CI they can.
@@ -166,6 +172,19 @@ wheel: .venv/bin/python
 	$(PYTHON) -m venv dist/empty && $(EMPTY)/python -m pip --quiet install dist/deniable-*.whl && $(EMPTY)/deniable --version
 	! $(EMPTY)/deniable reproduce
 	$(EMPTY)/python -m pip --quiet install dist/deniable_lab-*.whl && $(EMPTY)/deniable reproduce
+
+# The wheel alone on every Python that this machine has, from 3.11: the README's Python runs there as it says. PYTHONS
+# names others, as in: make pythons PYTHONS='/opt/python3.14/bin/python3'
+PYTHONS ?= $$(for minor in 11 12 13 14; do ls -d /usr/bin/python3.$$minor /usr/local/bin/python3.$$minor \
+  $$HOME/.pyenv/versions/3.$$minor.*/bin/python3 2>/dev/null | tail -1; done)
+
+pythons: wheel
+	for python in $(PYTHONS); do \
+	  $$python --version && rm -rf dist/tried && $$python -m venv dist/tried \
+	    && dist/tried/bin/python -m pip --disable-pip-version-check --quiet install dist/deniable-*.whl \
+	    && (mkdir dist/tried/folder && cd dist/tried/folder && ../bin/deniable --version \
+	      && ../bin/python -m doctest $(CURDIR)/README.md) || exit 1; \
+	done
 
 bench: .venv/.installed-bench
 	$(BIN)/deniable bench mechanisms

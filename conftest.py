@@ -2,6 +2,10 @@
 
 The example of a method continues the example of its class.
 
+Garbage is looked for less often than usual, and not among the tests themselves.
+
+What is compiled is kept, also where the environment says otherwise: tests start a hundred interpreters.
+
 What publishers note about streams they go on with goes to a folder of the run, not to the home of whoever runs it.
 """
 
@@ -9,8 +13,10 @@ import ast
 import atexit
 import builtins
 import doctest
+import gc
 import os
 import shutil
+import sys
 import tempfile
 
 import pytest
@@ -19,11 +25,29 @@ from hypothesis import settings
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="deniable-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
+# Otherwise every interpreter that a test starts compiles the library from its sources once more.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Tests run on every core already: matrix products that start threads of their own only make each other wait.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# Modules and tests stay: looking through all of them for garbage again and again took a twentieth of the time.
+gc.set_threshold(50_000, 20, 50)
+
 settings.register_profile("without a clock", deadline=None)
 settings.load_profile("without a clock")
+
+
+def pytest_collection_finish():
+    """What was collected stays until the end."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure():
+    """At the end modules go, too, and some say so if they cannot."""
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
@@ -17,7 +18,7 @@ DEPLOY = Path(__file__).resolve().parents[1] / "deploy"
 
 def parsed(words):
     """A command line of a file, as `deniable` reads it; nothing is run."""
-    command = cli.commands[words[0]]
+    command = cli.get_command(click.Context(cli), words[0])
     return command.make_context(words[0], list(words[1:])).params
 
 

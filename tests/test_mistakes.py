@@ -24,6 +24,7 @@ SEEDED = dn.SeededSource(1)
 USERS = dn.Table("users", age=dn.Ordinal(1, 95), marital=dn.Categorical("married", "single"), city=dn.Public())
 ORDERS = dn.Table("orders", many=10, amount=dn.Ordinal(0, 500))
 SHOP = dn.Collection(USERS, ORDERS, epsilon=2.0)
+HIDDEN = dn.Collection(ORDERS, epsilon=2.0, ids="pseudonym")
 EXACT = dn.Collection(USERS, epsilon=math.inf)
 U = {"uid": [1, 2, 3], "age": [31, 40, 52], "marital": ["single"] * 3, "city": ["Rome"] * 3}
 O = {"uid": [1, 1, 3], "amount": [5, 6, 7]}  # noqa: E741 - beside U
@@ -159,13 +160,45 @@ SPECIFICATIONS = [
     (lambda: dn.Categorical("yes"), "values must be at least two", "leave it out"),
     (lambda: dn.Categorical("yes", 1), "values must be all texts, all integers or all truth values", "Use one type"),
     (lambda: dn.Categorical("a", "a"), "values list something twice", "Name every value once"),
-    (lambda: dn.Table("users", age=int), "attribute 'age' is not an attribute", "Use Ordinal, Categorical or Public"),
+    (lambda: dn.Text(max_length=0), "max_length must be 1 to 64 bytes", "Use 16"),
+    (lambda: dn.Text(8, alphabet="é"), "alphabet must be a text of printable ASCII characters", "leave it out"),
+    (lambda: dn.Text(8, alphabet="aa"), "alphabet must list at least two characters", "leave it out"),
+    (lambda: dn.Table("t", w=dn.Text(8), age=dn.Ordinal(0, 9)), "levels would multiply", "a table of its own"),
+    (lambda: dn.Table("t", many=3, w=dn.Text(8)), "each user reports one word", "choose a word on the device"),
+    (
+        lambda: dn.Collection(dn.Table("t", w=dn.Text(8)), epsilon=1.0, design="grid"),
+        "views are prefixes and no cells of a grid",
+        "Use another design",
+    ),
+    (
+        lambda: dn.Collection(dn.Table("t", w=dn.Text(8)), epsilon=1.0, name="t", rounds=dn.Rounds(3)),
+        "table 't' has a text",
+        "collect the text without rounds",
+    ),
+    (
+        lambda: dn.Table("users", age=int),
+        "attribute 'age' is not an attribute",
+        "Use Ordinal, Categorical, Text or Public",
+    ),
     (
         lambda: dn.Table("users", city=dn.Public()),
         "table 'users' collects nothing private",
-        "Add an Ordinal or Categorical",
+        "Add an Ordinal, Categorical or Text",
     ),
     (lambda: dn.Table("users", uid=dn.Ordinal(1, 9)), "attribute 'uid' is the column of user ids", "Rename it"),
+    (
+        lambda: dn.Collection(USERS, epsilon=1.0, ids="pseudonym"),
+        "ids are pseudonyms, and public columns may tell whose they are",
+        "Make these columns private",
+    ),
+    (
+        lambda: dn.Collection(ORDERS, epsilon=1.0, ids="pseudonym", coins="assigned"),
+        "would choose its coins with it",
+        'Use coins="drawn"',
+    ),
+    (lambda: HIDDEN.client(user="7"), "user is given, and devices draw their own names here", "Leave it out"),
+    (lambda: HIDDEN.client().bundle(), "table 'orders' has not reported yet", "A bundle holds all tables"),
+    (lambda: SHOP.client().bundle(), "bundles are for pseudonyms", "Send the reports"),
     (lambda: dn.Table("my users", age=dn.Ordinal(1, 9)), "name 'my users' must be letters, digits and _", "Rename it"),
     (
         lambda: dn.Table("orders", many="10", amount=dn.Ordinal(0, 5)),
@@ -193,7 +226,7 @@ def test_mistakes_in_a_specification(mistake, happened, repair):
         ("malformed.toml", r"is not well-formed: .*line 2", "Correct it there"),
         ("without.toml", "epsilon is missing", "Say how much all of a user's reports may spend"),
         ("undecided.toml", "epsilon must be a positive number", r"Use 0\.1 to 10"),
-        ("kind.toml", "attribute 'age': kind is unknown", 'Use "ordinal", "dates", "categorical" or "public"'),
+        ("kind.toml", "attribute 'age': kind is unknown", 'Use "ordinal", "dates", "categorical", "text" or "public"'),
         (
             "field.toml",
             "attribute 'age': min is not a field of ordinal attributes",

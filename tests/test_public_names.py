@@ -48,8 +48,8 @@ def test_all_is_sorted_and_importable(module):
 
 
 def test_mechanisms_lists_every_mechanism():
-    defined = {name for name, value in vars(mechanisms).items() if isinstance(value, type)}
-    assert defined == set(mechanisms.__all__)
+    defined = {name for name in dir(mechanisms) if isinstance(getattr(mechanisms, name), type)}
+    assert defined == set(dir(mechanisms)) == set(mechanisms.__all__)
 
 
 def test_unknown_names_fail():

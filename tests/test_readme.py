@@ -4,6 +4,7 @@ import doctest
 import importlib.util
 import re
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 
@@ -146,13 +147,25 @@ def test_every_page_has_its_place_in_the_navigation():
 # What is made ---------------------------------------------------------------------------------------------------------
 
 
+def script(name):
+    """A script of the docs, as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # where dataclasses look for it
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.fixture(scope="module")
 def made():
-    path = ROOT / "docs" / "generate.py"
-    spec = importlib.util.spec_from_file_location("generate", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.texts()
+    return script("generate").texts()
+
+
+def test_what_is_claimed_beyond_the_papers_is_what_results_say():
+    beyond = script("beyond")
+    assert beyond.PAGE.read_text(encoding="utf-8") == beyond.page(), "run `make pages`"
+    for claim in beyond.CLAIMS:
+        copied = ROOT / "docs" / "images" / beyond.picture_name(claim)
+        assert copied.read_bytes() == (ROOT / "results" / f"{claim.experiment}.png").read_bytes(), "run `make pages`"
 
 
 def test_the_reference_is_current(made):

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from deniable import errors, mechanisms
 from deniable.collection import Collection, fit, plan
 from deniable.errors import DeniableError
-from deniable.ledger import Ledger
-from deniable.tables import Categorical, Cells, Dates, GridView, Ordinal, Points, Public, Rounds, Table
+from deniable.tables import Categorical, Cells, Dates, GridView, Ordinal, Points, Public, Rounds, Table, Text
 
 if TYPE_CHECKING:
     from deniable import client, spark, stores, streams
     from deniable.database import Database, connect
     from deniable.engines.collecting.collected_reports import Collected, Reports
+    from deniable.ledger import Ledger
     from deniable.queries.answers.answer_options import AnswerOptions
     from deniable.queries.answers.result import Estimate, Result
     from deniable.queries.forecasts.forecast import Explanation, Forecast
@@ -55,6 +55,7 @@ __all__ = [
     "SecureSource",
     "SeededSource",
     "Table",
+    "Text",
     "__version__",
     "client",
     "connect",
@@ -67,7 +68,7 @@ __all__ = [
     "streams",
 ]
 
-# Names whose modules need numpy: imported on first use, so that a device can import the rest with nothing installed.
+# Names whose modules are imported on first use: most need numpy, and a device can import the rest without.
 _LAZY = {
     "AnswerOptions": "deniable.queries.answers.answer_options",
     "Collected": "deniable.engines.collecting.collected_reports",
@@ -76,6 +77,7 @@ _LAZY = {
     "Explanation": "deniable.queries.forecasts.forecast",
     "Forecast": "deniable.queries.forecasts.forecast",
     "Influence": "deniable.queries.forecasts.influence",
+    "Ledger": "deniable.ledger",
     "Plan": "deniable.queries.planning.plan",
     "Proposal": "deniable.queries.forecasts.proposal",
     "Reports": "deniable.engines.collecting.collected_reports",

@@ -290,7 +290,8 @@ def plan(
     collected. Arguments are those of `fit`. With `after`, the database of a first group of users, the design is for the
     rest: cells, views and their probabilities follow what the first group's reports say about where rows are. Nobody
     may report in both groups; `connect([first, second])` answers over both, and `.looks` are the errors to expect of
-    that. `advance` is called with the part of the work that was done since it was last called.
+    that. `advance` is called with the part of the work that was done since it was last called. Sets of cells
+    (`oracle="subset"`) are proposed where these questions are forecast to get smaller errors with them.
 
     >>> import deniable as dn
     >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))
@@ -309,13 +310,14 @@ def plan(
     Proposed: design = "grid".
     """
     from deniable.queries.forecasts.fit import fit_grids, ignored
+    from deniable.queries.forecasts.oracle_choice import with_best_oracle
     from deniable.queries.forecasts.proposal import propose, propose_after
 
     start = _with_grids(tables, epsilon, settings)
     expected: dict[str, Any] = {"rows": rows, "matching": matching}
     options: dict[str, Any] = {"only_workload": only_workload, **expected, "advance": advance or ignored}
     if after is None:
-        return propose(start, fit_grids(start, users, workload, **options))
+        return with_best_oracle(propose(start, fit_grids(start, users, workload, **options)), **expected)
     if after.collection.tables != start.tables:
         raise InvalidParameter("after", "is about other tables", "Plan the rest for the tables of the first look.")
     return propose_after(after, start, users, workload, **options)

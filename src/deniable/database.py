@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,14 +29,15 @@ from deniable.queries.answers.estimation import answer
 from deniable.queries.answers.guard import GUARDED
 from deniable.queries.answers.quantile_answers import Prefixes
 from deniable.queries.answers.result import Result
-from deniable.queries.forecasts.assumed_rows import RowsGiven, assumed_rows
-from deniable.queries.forecasts.forecast import Explanation
-from deniable.queries.forecasts.influence import Influence, over_groups
-from deniable.queries.forecasts.two_looks import over_all_groups
 from deniable.queries.weights.table_plan import DIRECT
 from deniable.single_database import Database
 from deniable.tables.specification.runs import SPECIFICATION_FILE, load_run
 from deniable.tables.specification.specification import Specification
+
+if TYPE_CHECKING:
+    from deniable.queries.forecasts.assumed_rows import RowsGiven
+    from deniable.queries.forecasts.forecast import Explanation
+    from deniable.queries.forecasts.influence import Influence
 
 __all__ = ["Database", "JointDatabase", "connect"]
 
@@ -91,6 +92,8 @@ class JointDatabase(Database):
         """How far one lying user, of whichever group, moves each answer. See `Database.influence`."""
         plans = [group.plan(text, weights=weights, sums=sums, unbiased=unbiased) for group in self.groups]
         moments = added_moments([group._moments(plan) for group, plan in zip(self.groups, plans, strict=True)])
+        from deniable.queries.forecasts.influence import over_groups
+
         return over_groups(
             [group._influences(plan, moments, exact=exact) for group, plan in zip(self.groups, plans, strict=True)]
         )
@@ -111,6 +114,10 @@ class JointDatabase(Database):
         answering = [(group.forecast.plan, float(group.forecast.users)) for group in groups if group.forecast.users]
         if not answering:
             return groups[-1]
+        from deniable.queries.forecasts.assumed_rows import assumed_rows
+        from deniable.queries.forecasts.forecast import Explanation
+        from deniable.queries.forecasts.two_looks import over_all_groups
+
         assumed = assumed_rows(self.collection, rows, matching).among_reporters(self.collection.tables)
         reports: Counter[str] = Counter()
         for group in groups:

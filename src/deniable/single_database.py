@@ -11,17 +11,18 @@ from deniable.arrays import Floats
 from deniable.collection import Collection
 from deniable.engines.counted_pairs import CountedPairs
 from deniable.engines.drawn_coins import DrawnCoins, reported_coins
-from deniable.engines.duckdb.dimension_tables import DimensionTable
+from deniable.engines.duckdb.dimension_tables import Dimensions
 from deniable.engines.engine import Engine
+from deniable.engines.found_words import FoundInTables, Listed
 from deniable.engines.joined_keys import joined_plan, with_others
 from deniable.engines.kernel.grouped_moments import check_believed, rows_of_reports
 from deniable.engines.learnt_tables import LearntTables
-from deniable.engines.reports.user_blocks import ReportFacts
+from deniable.engines.reports.user_blocks import ReportFacts, kept_reports, reported_rounds, users_a_round, users_in
 from deniable.errors import QueryRefused
 from deniable.queries.answers.answer_options import DEFAULTS, AnswerOptions
 from deniable.queries.answers.answering import StatementAnswers
 from deniable.queries.answers.consistent.consistent_answers import consistent_answer
-from deniable.queries.answers.descriptions import tables_page
+from deniable.queries.answers.descriptions import kept_in_words, tables_page
 from deniable.queries.answers.effective_users import effective_users
 from deniable.queries.answers.estimation import Moments, answer
 from deniable.queries.answers.group_comparison import comparison
@@ -36,21 +37,19 @@ from deniable.queries.forecasts.influence import Influence, influences
 from deniable.queries.forecasts.round_forecast import rounds_in_words
 from deniable.queries.parsing.round_questions import question_by_round
 from deniable.queries.parsing.sql import parse
+from deniable.queries.parsing.statements import ASKING, statements_of
 from deniable.queries.planning.bounding_plan import BoundingPlans, bounding_plans
 from deniable.queries.planning.kept_plans import Kept, KeptOfPlans
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
 from deniable.tables.schema.report_format import USER_COLUMN
-from deniable.tables.schema.rounds import ROUND_COLUMN
 from deniable.tables.specification.runs import is_simulation
-from deniable.wording import counted
 
 
 class Database:
     """The validated reports of a collection, and what was refused. Threads may share it.
 
-    Make one with `connect`. It plans questions, has its engine add up what they need, and turns that into answers. It
-    keeps plans; what is counted once about reports is kept by `CountedPairs` and `LearntTables`.
+    Make one with `connect`. It plans questions, has its engine add up what they need, and turns that into answers.
 
     >>> import deniable as dn
     >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
@@ -62,17 +61,22 @@ class Database:
     simulation: no privacy
     """
 
-    __slots__ = ("_bounds", "_drawn", "_learnt", "_pairs", "_plans", "_revised", "collection", "dimensions", "engine")
+    __slots__ = (
+        "_bounds", "_drawn", "_found", "_learnt", "_pairs", "_plans", "_revised", "_word_notes",
+        "collection", "dimensions", "engine",
+    )  # fmt: skip
 
-    def __init__(self, engine: Engine, dimensions: Mapping[str, DimensionTable] | None = None) -> None:
+    def __init__(self, engine: Engine, dimensions: Dimensions | None = None, listed: Listed | None = None) -> None:
         self.engine = engine
-        self.collection = Collection.of(engine.collection)
+        seen, self._word_notes = listed or (engine.collection, ())
+        self.collection = Collection.of(seen)
         """What the reports were made under."""
-        self.dimensions: Mapping[str, DimensionTable] = dimensions or {}
+        self.dimensions: Dimensions = dimensions or {}
         self._plans = Kept[Plan]()
         self._pairs = CountedPairs(engine)
         self._drawn = DrawnCoins(engine)
         self._learnt = LearntTables(engine)
+        self._found = FoundInTables.of(engine) if listed is None else None
         self._revised = KeptOfPlans[Plan]()
         self._bounds = KeptOfPlans[BoundingPlans | None]()
 
@@ -149,7 +153,13 @@ class Database:
         >>> [len(result) for result in db.statements("SHOW TABLES; SELECT COUNT(*) FROM users")]
         [1, 1]
         """
-        yield from StatementAnswers(self, options).statements(text)
+        for statement in statements_of(text):
+            asked = self._asked(statement.about or statement.text) if statement.kind in ASKING else self
+            yield from StatementAnswers(asked, options).statements(statement.text)
+
+    def _asked(self, text: str) -> Database:
+        """This database, or one in which the words that a question is about are listed."""
+        return self if self._found is None else Database(self.engine, self.dimensions, self._found.listed(text))
 
     def _plain_answer(self, text: str, options: AnswerOptions) -> Result:
         """The answer to one SELECT of sums."""
@@ -170,7 +180,12 @@ class Database:
         # What is known without any report is consistent as it is.
         if consistent and any(part.views for table in plan.tables for part in table.parts):
             result = consistent_answer(plan, self._moments, result.answers, options)
-        notes = (*result.notes, *([GUARDED] if contradicted else []), *self._drawn.notes(plan.question.tables))
+        notes = (
+            *result.notes,
+            *self._word_notes,
+            *([GUARDED] if contradicted else []),
+            *self._drawn.notes(plan.question.tables),
+        )
         return replace(result, notes=notes, simulation=self.simulation)
 
     def _counts_once(self, plan: Plan) -> bool:
@@ -183,7 +198,9 @@ class Database:
 
         def made() -> Plan:
             question = cumulative_question(parse(text, self.collection, self.dimensions, key=self.key))
-            return make_plan(question, self.collection, options.weights, users=max(self._users(question.tables), 1))
+            return make_plan(
+                question, self.collection, options.weights, users=max(users_in(self.stores, question.tables), 1)
+            )
 
         plan = self.revised(self._plans.get(("prefixes", text, options.weights), made))
         moments = self._moments(plan)
@@ -210,11 +227,6 @@ class Database:
 
     def _moments(self, plan: Plan) -> Moments:
         return with_others(plan, lambda part: self._pairs.moments(part, self.dimensions))
-
-    def _users(self, tables: tuple[str, ...]) -> int:
-        """How many users can be in all of some tables."""
-        known = [self.stores[name] for name in tables if name in self.stores]
-        return min((store.rows // store.slots for store in known), default=0)
 
     def revised(self, plan: Plan) -> Plan:
         """The plan that questions are answered with, now that there are reports.
@@ -243,7 +255,7 @@ class Database:
         table users: 3 views, 75.0% of the reports, 12.0 cells per report
           age 1+4+19+25
         """
-        return self._planned(text, AnswerOptions(weights, sums, unbiased))
+        return self._asked(text)._planned(text, AnswerOptions(weights, sums, unbiased))
 
     def _is_planned(self, text: str, options: AnswerOptions) -> bool:
         return self._plan_key(text, options) in self._plans
@@ -256,7 +268,7 @@ class Database:
     def _planned(self, text: str, options: AnswerOptions) -> Plan:
         def made() -> Plan:
             question = parse(text, self.collection, self.dimensions, key=self.key, centred=options.sums == DIRECT)
-            users = max(self._users(question.tables), 1)
+            users = max(users_in(self.stores, question.tables), 1)
             if question.keyed is not None:
                 return joined_plan(question, self.engine, options, users)
             _, weights, sums, unbiased, first = self._plan_key(text, options)
@@ -297,23 +309,15 @@ class Database:
         measures of size one.
         """
         plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
-        reports = rows_of_reports(plan, self.stores)
-        users = self._users_a_round(plan.question.tables)
-        assumed = assumed_rows(self.collection, rows, matching).among_reporters(self.collection.tables)
+        users = users_a_round(self.stores, plan.question.tables, rounds=self.collection.rounds is not None)
+        assumed = assumed_rows(plan.collection, rows, matching).among_reporters(plan.collection.tables)
         forecast = predicted(plan, users, assumed) if users else Forecast(plan, 0, ())
         liars = self._influences(plan, self._moments(plan), exact=False) if users else ()
-        return Explanation(forecast, reports, liars, rounds_in_words(self.collection, text, forecast.users))
-
-    def _users_a_round(self, tables: tuple[str, ...]) -> int:
-        """How many users answer: in rounds, on average."""
-        users = self._users(tables)
-        if self.collection.rounds is None:
-            return users
-        rounds = max(len(self.stores[name].distinct(ROUND_COLUMN)) for name in tables)
-        return math.ceil(users / max(rounds, 1))
+        counting, rounds = rows_of_reports(plan, self.stores), rounds_in_words(plan.collection, text, forecast.users)
+        return Explanation(forecast, counting, liars, rounds)
 
     def _influences(self, plan: Plan, moments: Moments, *, exact: bool) -> tuple[Influence, ...]:
-        users = self._users_a_round(plan.question.tables)
+        users = users_a_round(self.stores, plan.question.tables, rounds=self.collection.rounds is not None)
         return influences(plan, moments, users, coins=reported_coins(self.engine, plan, exact=exact), exact=exact)
 
     def influence(
@@ -359,7 +363,7 @@ class Database:
         if self.collection.rounds is None:
             raise QueryRefused("this collection has no rounds", "Ask with sql.")
         table = parse(text, self.collection, self.dimensions, key=self.key).tables[0]
-        rounds = sorted(self.stores[table].distinct(ROUND_COLUMN).to_pylist()) if table in self.stores else []
+        rounds = reported_rounds(self.stores, (table,))
         if not rounds:
             raise QueryRefused(f"there are no reports of table {table!r}", "Collect them first.")
         name, asked = question_by_round(text, rounds)
@@ -387,14 +391,10 @@ class Database:
         self.engine.close()
 
     def __repr__(self) -> str:
-        kept = ", ".join(
-            f"{name}: {counted(store.rows, 'report')}"
-            + (f" ({total:,} refused)" if (total := self.refused[name].total()) else "")
-            for name, store in self.stores.items()
-        )
-        return f"Database({kept}{'; simulation' * self.simulation})"
+        return f"Database({kept_in_words(kept_reports(self.stores, self.refused))}{'; simulation' * self.simulation})"
 
     def _repr_html_(self) -> str:
         """What can be asked, for notebooks."""
-        kept = {name: (store.rows, self.refused[name].total()) for name, store in self.stores.items()}
-        return tables_page(self.collection, kept, [*self.dimensions], simulation=self.simulation)
+        return tables_page(
+            self.collection, kept_reports(self.stores, self.refused), [*self.dimensions], simulation=self.simulation
+        )

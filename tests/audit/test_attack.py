@@ -21,6 +21,7 @@ from deniable.mechanisms import (
     SmoothPercentile,
 )
 from deniable.randomness import SecureSource, SeededSource
+from effort import repetitions
 
 EVERYTHING = targets()
 QUICK = [name for name in EVERYTHING if EVERYTHING[name](2.0).most >= 10**6]
@@ -28,7 +29,9 @@ SAMPLES = {"device": 240, "warm-up": 120, "one value": 600, "bulk": 6_000, "publ
 
 
 def samples_of(name):
-    return next((few for part, few in SAMPLES.items() if part in name), 40_000 if name in QUICK else 400)
+    return next(
+        (few for part, few in SAMPLES.items() if part in name), repetitions(20_000, 40_000) if name in QUICK else 400
+    )
 
 
 @pytest.mark.parametrize("name", EVERYTHING)

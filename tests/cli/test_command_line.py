@@ -16,7 +16,10 @@ import deniable as dn
 from command_line import run, started
 from deniable.audit import Output, Target
 from deniable.cli import installed_commands
+from deniable.cli.gather import gather
 from deniable.cli.main import cli
+from deniable.cli.own_commands import OWN_COMMANDS
+from deniable.cli.query import query
 from deniable.errors import DeniableError, InvalidData, RandomnessFault
 
 
@@ -36,7 +39,7 @@ def test_help_and_version():
     assert subprocess.run(module, capture_output=True, text=True, check=True).stdout == version
     shown = started("--help")
     assert shown.returncode == 0
-    for name in (*cli.commands, "bench", "reproduce"):
+    for name in (*OWN_COMMANDS, "bench", "reproduce"):
         assert f"\n  {name} " in shown.stdout
 
 
@@ -111,7 +114,7 @@ def test_an_audit_says_what_it_proved_and_what_it_would_have_noticed_and_repeats
     assert re.search(r"local-hashing +ε = 2 +ε ≥ 1\.\d{3} +1\.\d\d ε +20,000", first.stdout)
     assert "holds" not in first.stdout
     assert max(map(len, first.stdout.splitlines())) <= 80
-    again = started("audit", "local-hashing", "--epsilon", "2", "--samples", "20000", "--seed", "1")
+    again = run("audit", "local-hashing", "--epsilon", "2", "--samples", "20000", "--seed", "1")
     assert again.stdout == first.stdout
 
 
@@ -153,7 +156,7 @@ def test_a_progress_bar_on_a_terminal(monkeypatch):
 
 @pytest.mark.parametrize("name", ["bench", "reproduce"])
 def test_commands_of_the_lab_say_in_one_sentence_how_to_get_them(monkeypatch, name):
-    monkeypatch.setattr(installed_commands, "entry_points", lambda **_: EntryPoints())
+    monkeypatch.setattr(installed_commands, "entry_points", lambda *_: EntryPoints())
     assert f"\n  {name} " not in run("--help").stdout
     done = run(name)
     assert (done.returncode, done.stdout) == (1, "")
@@ -167,11 +170,11 @@ def test_another_package_adds_a_command_and_replaces_none(monkeypatch):
     added = [EntryPoint(name, "click:Command", installed_commands.GROUP) for name in ("query", "later", "broken")]
     added[1] = EntryPoint("later", "deniable.cli.gather:gather", installed_commands.GROUP)
     monkeypatch.setattr(
-        installed_commands, "entry_points", lambda name="", **_: EntryPoints(e for e in added if name in ("", e.name))
+        installed_commands, "entry_points", lambda name="": EntryPoints(e for e in added if name in ("", e.name))
     )
     context = click.Context(cli)
-    assert cli.get_command(context, "query") is cli.commands["query"]
-    assert cli.get_command(context, "later") is cli.commands["gather"]
+    assert cli.get_command(context, "query") is query
+    assert cli.get_command(context, "later") is gather
     assert "later" in cli.list_commands(context)
     done = run("broken")
     assert (done.returncode, "the command 'broken' cannot be loaded from 'click:Command'" in done.stderr) == (1, True)

@@ -10,6 +10,7 @@ import time
 from html.parser import HTMLParser
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pytest
 
@@ -26,7 +27,7 @@ from deniable.randomness import SeededSource
 def demo(folder, *arguments):
     """The demonstration in a process of its own, as `make demo` starts it."""
     plain = {"PATH": f"{Path(DENIABLE).parent}:/usr/bin:/bin", "COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1"}
-    plain |= {"HOME": str(folder), "NUMBA_NUM_THREADS": "1"}
+    plain |= {"HOME": str(folder), "NUMBA_NUM_THREADS": "1", "MPLCONFIGDIR": matplotlib.get_cachedir()}
     return subprocess.run([DENIABLE, *arguments], capture_output=True, text=True, check=False, env=plain, cwd=folder)
 
 

@@ -17,6 +17,7 @@ import pytest
 import deniable as dn
 from command_line import run
 from deniable.errors import Failure
+from effort import some
 
 SECRET = 86_420_713
 SHOP = dn.Collection(
@@ -102,8 +103,11 @@ def run_into(stream, *arguments):
     return SimpleNamespace(returncode=stopped.value.code, stderr=errors.getvalue())
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize(("problem", "code"), [(errno.ENOSPC, 1), (errno.EPIPE, 141), (errno.EIO, 1)])
+FAILURES = [(command, errno.ENOSPC, 1) for command in COMMANDS] + [(command, errno.EPIPE, 141) for command in COMMANDS]
+FAILURES += [(command, errno.EIO, 1) for command in some(COMMANDS, 4)]  # treated as a full disk is
+
+
+@pytest.mark.parametrize(("command", "problem", "code"), FAILURES)
 def test_standard_output_fails(inputs, monkeypatch, command, problem, code):
     monkeypatch.chdir(inputs)
     done = run_into(Stream(problem), *COMMANDS[command])

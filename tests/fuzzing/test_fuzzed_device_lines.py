@@ -45,7 +45,7 @@ def odd(chance, lines):
     return b"\n".join(made)
 
 
-@cases(300)
+@cases(150)
 def test_lines_of_tables(count):
     def attempt(chance):
         text = odd(chance, LINES).decode(errors=chance.choice(("replace", "surrogateescape")))
@@ -59,7 +59,7 @@ def test_lines_of_tables(count):
     assert outcomes["works"] > count // 2
 
 
-@cases(300)
+@cases(150)
 def test_lines_of_streams(count):
     def attempt(chance):
         server = dn.streams.ToPLServer(2.0, BOUND, theta=chance.choice((None, THETA)), first=chance.choice(FIRST))

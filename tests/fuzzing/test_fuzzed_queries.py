@@ -169,7 +169,7 @@ def mutated(chance):
     return "".join(tokens)
 
 
-@cases(400)
+@cases(200)
 def test_mutated_queries_are_refused_with_a_place_or_answered_rightly(count):
     pair, outcomes = Pair(), Counter()
 
@@ -199,7 +199,7 @@ def test_mutated_queries_are_refused_with_a_place_or_answered_rightly(count):
     assert outcomes["same"] > 0.02 * count
 
 
-@cases(300)
+@cases(150)
 def test_bytes_of_queries(count):
     """Public columns hold a secret, which no refusal shows; texts are cut, doubled and full of odd characters."""
     users = dn.Table("users", age=dn.Ordinal(1, 95), kind=dn.Categorical("a", "b"), city=dn.Public(), level=dn.Public())

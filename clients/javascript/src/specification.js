@@ -39,7 +39,8 @@ export class Specification {
   }
 
   constructor(entries) {
-    const fields = fieldsOf(entries, FIELDS, ["grids", "rounds", "owners"]);
+    const fields = fieldsOf(entries, FIELDS, ["grids", "rounds", "owners", "ids"]);
+    check(!fields.ids, "ids", "are pseudonyms", "Report in Python.");
     integerOf(fields.deniable, FORMAT, FORMAT);
     this.name = fields.name === null ? null : checkName(fields.name);
     this.epsilon = floatOf(fields.epsilon);

@@ -1,5 +1,6 @@
 // What one service collects: one row per user, or up to `many`, of which `tau` are reported.
 import { categorical, ordinal } from "./attributes.js";
+import { check } from "./errors.js";
 import { checkDistinct, checkField, checkName, fieldsOf, integerOf, listOf, within } from "./fields.js";
 
 const LARGEST_TAU = 2 ** 15,
@@ -32,7 +33,7 @@ export class Table {
       checkField(name.toLowerCase() !== "uid" && name !== "many" && name !== "tau");
       if (kind === "ordinal") return { name, domain: ordinal(entry) };
       if (kind === "categorical") return { name, domain: categorical(entry) };
-      checkField(kind === "public");
+      check(kind === "public", name, "is of another kind", "Report in Python.");
       fieldsOf(entry, ["name", "kind"]);
       return { name };
     });

@@ -43,3 +43,8 @@ test("without a table of people, or with what is not known, it is refused", asyn
   ])
     await assert.rejects(Specification.fromJson(text(changes)), JSON.stringify(changes));
 });
+
+test("pseudonyms are refused in words", async () => {
+  await assert.rejects(Specification.fromJson(text({ ids: "pseudonym" })), /ids are pseudonyms.*Report in Python/);
+  await assert.rejects(Specification.fromJson(text({ ids: "user" })));
+});

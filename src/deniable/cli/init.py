@@ -106,7 +106,9 @@ def proposed_table(name: str, columns: Mapping[str, str], key: str, looked_at: s
             safe += "_"
         taken.add(safe.lower())
         note = "" if safe == column else f"; rename the column {json.dumps(column, ensure_ascii=False)} to this"
-        lines.append(f'attributes.{safe} = {_domain(kind)}  # or {{ kind = "public" }}, or leave it out{note}')
+        listless = ', { kind = "text", max_length = 16 } in a table of its own' if kind == "VARCHAR" else ""
+        other = f'or {{ kind = "public" }}{listless}, or leave it out{note}'
+        lines.append(f"attributes.{safe} = {_domain(kind)}  # {other}")
     return lines
 
 

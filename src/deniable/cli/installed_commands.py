@@ -5,24 +5,34 @@ The package deniable-lab adds `bench` and `reproduce` this way. Nothing in this 
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 import click
 
 from deniable.errors import Failure
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
+
 GROUP = "deniable.commands"
 LAB_COMMANDS = ("bench", "reproduce")
 
 
+def entry_points(name: str | None = None) -> EntryPoints:
+    """What installed packages add. Imported here, because most commands are own ones and need no list."""
+    from importlib import metadata
+
+    return metadata.entry_points(group=GROUP) if name is None else metadata.entry_points(group=GROUP, name=name)
+
+
 def names() -> set[str]:
     """The names of all such commands; none of them is imported."""
-    return set(entry_points(group=GROUP).names)
+    return set(entry_points().names)
 
 
 def load(name: str) -> click.Command | None:
     """The command of this name, or None where no installed package has it."""
-    for entry in entry_points(group=GROUP, name=name):
+    for entry in entry_points(name):
         return _loaded(entry)
     if name in LAB_COMMANDS:
         raise Failure(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -12,45 +13,26 @@ from typing import Any, NoReturn
 
 import click
 
-from deniable.cli import installed_commands, standard_streams
-from deniable.cli.audit import audit_command
+from deniable.cli import installed_commands, own_commands, standard_streams
 from deniable.cli.built_version import built_version
-from deniable.cli.collect import check, perturb
-from deniable.cli.demo.command import demo
-from deniable.cli.doctor import doctor
-from deniable.cli.forecast import compare, explain, forecast
-from deniable.cli.gather import gather
-from deniable.cli.init import init
-from deniable.cli.ledger import ledger
-from deniable.cli.plan import fit, plan
-from deniable.cli.query import query
-from deniable.cli.serve import key, round_, seal, serve, token
-from deniable.cli.shell import shell
-from deniable.cli.stream import stream
-from deniable.cli.stream_create import create
-from deniable.cli.stream_follow import doctor as stream_doctor
-from deniable.cli.stream_follow import follow
-from deniable.cli.stream_local import collect, report
-from deniable.cli.stream_publish import publish
-from deniable.cli.stream_query import query as stream_query
-from deniable.cli.stream_send import send
-from deniable.cli.terminal import TRACEBACK_SWITCH, message
 from deniable.cli.without_pandas import keep_pandas_out
 from deniable.errors import DeniableError
 
 READER_LEFT = 141  # what a shell reports of a program that SIGPIPE ended
+GARBAGE_THRESHOLD = 50_000
+"""New objects between two searches for garbage. Imports make many, and none of them is garbage."""
 
 
 class Commands(click.Group):
     """Own commands and those of installed packages; the reader may leave early (`deniable query … | head -1`)."""
 
-    def list_commands(self, context: click.Context) -> list[str]:
+    def list_commands(self, context: click.Context) -> list[str]:  # noqa: ARG002 - as click calls it
         """All names, sorted."""
-        return sorted({*super().list_commands(context), *installed_commands.names()})
+        return sorted({*own_commands.OWN_COMMANDS, *installed_commands.names()})
 
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:  # noqa: ARG002 - as click calls it
         """A command by its name. An installed package cannot replace a command of this one."""
-        return super().get_command(context, name) or installed_commands.load(name)
+        return own_commands.load(name) or installed_commands.load(name)
 
     def make_context(self, *given: Any, **options: Any) -> click.Context:
         """Read the command line; --help may print."""
@@ -77,18 +59,10 @@ def cli() -> None:
     """
 
 
-for group, commands in (
-    (cli, (audit_command, check, compare, demo, explain, fit, forecast, gather, init, perturb)),
-    (cli, (doctor, key, ledger, round_, plan, query, seal, serve, shell, stream, token)),
-    (stream, (collect, create, follow, publish, report, send, stream_doctor, stream_query)),
-):
-    for command in commands:
-        group.add_command(command)
-
-
 def start() -> NoReturn:
     """Run the command line in a process of its own, and exit."""
     keep_pandas_out(sys.argv[1:])
+    gc.set_threshold(GARBAGE_THRESHOLD)
     run()
 
 
@@ -101,7 +75,7 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     if isinstance(unwritten, BrokenPipeError):
         code = code or READER_LEFT
     elif unwritten is not None:
-        click.echo(message(unwritten), err=True)
+        click.echo(_message(unwritten), err=True)
         code = code or 1
     sys.exit(code)
 
@@ -137,13 +111,21 @@ def _code(arguments: list[str] | None) -> int:
         click.echo("Nothing was done.", err=True)
         return error.exit_code
     except DeniableError as error:
-        click.echo(message(error), err=True)
+        click.echo(_message(error), err=True)
         return error.exit_code
     except Exception as error:
+        from deniable.cli.terminal import TRACEBACK_SWITCH
+
         if os.environ.get(TRACEBACK_SWITCH):
             raise
-        click.echo(message(error), err=True)
+        click.echo(_message(error), err=True)
         return 1
+
+
+def _message(error: Exception) -> str:
+    from deniable.cli.terminal import message  # here, because drawing tables is imported with it
+
+    return message(error)
 
 
 def _interrupted(cause: BaseException | None) -> int:

@@ -12,6 +12,7 @@ import click
 
 from deniable.collection import Collection
 from deniable.errors import BadInput, MissingExtra
+from deniable.tables.schema.pseudonyms import PSEUDONYM
 from deniable.tables.specification.specification_files import read_file
 from deniable.wording import counted
 
@@ -115,7 +116,9 @@ def seal(folder: str, out: str | None) -> None:
 
     Rows are sorted by user id, for Spark and other readers.
 
-    It may run meanwhile. The files replace those of an earlier seal.
+    It may run meanwhile. The files replace those of an earlier seal. Where reports travel under pseudonyms, a
+    collection is closed before it is sealed, and of one with rounds only closed rounds are: what is sealed twice, with
+    few new reports in between, would show these.
 
     \b
     Example:
@@ -188,8 +191,12 @@ def _set_round(folder: str, number: int, *, is_open: bool) -> None:
     if opened.collection.rounds is None:
         raise BadInput("the collection has no rounds. Nothing was changed. It takes reports as long as it is served.")
     opened.collection.rounds.check(number)
+    from deniable.engines.collecting.stored_reports import check_may_open
+
     store = opened.open_store()
     try:
+        if is_open:
+            check_may_open(opened, store, number)
         store.set_round(number, is_open=is_open)
     finally:
         store.close()
@@ -284,10 +291,15 @@ def token(folder: str, users: tuple[str, ...], days: int) -> None:
     """
     from deniable.service.tokens import make_token
 
-    secrets, specification = _key_file(folder).keys().token_secrets, check_folder_of(Path(folder)).collection.sha256
+    secrets, collection = _key_file(folder).keys().token_secrets, check_folder_of(Path(folder)).collection
+    if collection.ids == PSEUDONYM:
+        raise BadInput(
+            "reports travel under pseudonyms here, and a token would say whose they are. Nothing was made. "
+            "List the mixer's address in proxies, or serve with --open."
+        )
     expires = int(time.time()) + days * _DAY_S
     for uid in users or (line.rstrip("\r\n") for line in sys.stdin):
-        click.echo(make_token(secrets, uid, expires, specification))
+        click.echo(make_token(secrets, uid, expires, collection.sha256))
 
 
 def _key_file(folder: str) -> Any:

@@ -17,7 +17,7 @@ from deniable.cli.query_options import open_reports, query_options
 from deniable.cli.shell_settings import SETTINGS, setting_word
 from deniable.cli.sql_text import ended, questions
 from deniable.cli.terminal import TRACEBACK_SWITCH, message, show, table
-from deniable.tables.schema.attributes import Categorical, Ordinal
+from deniable.tables.schema.attributes import Categorical, Ordinal, Text
 
 if TYPE_CHECKING:
     from deniable.database import Database
@@ -212,4 +212,6 @@ def _domain(attribute: Any) -> str:
         return f"{attribute.low} to {attribute.high}{step}"
     if isinstance(attribute, Categorical):
         return ", ".join(map(str, attribute.values[:8])) + (", …" if attribute.size > 8 else "")
+    if isinstance(attribute, Text):
+        return f"words of up to {attribute.max_length} bytes"
     return "anything"

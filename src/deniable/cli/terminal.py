@@ -13,7 +13,6 @@ from typing import Any
 import click
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from deniable.cli.standard_streams import printable, unicode_output
@@ -150,6 +149,8 @@ def progress(label: str, total: int) -> Iterator[Callable[[float], None]]:
         click.echo(label, err=True)
         yield lambda _: None
         return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(label, total=total)

@@ -55,14 +55,15 @@ class RunningCollector:
     def _start(self) -> None:
         command = [sys.executable, "-P", "-m", "deniable", "serve", str(self._folder), "--port", str(self._port)]
         settings = {**os.environ, **_ALL_FROM_ONE_ADDRESS, "PYTHONUTF8": "1"}
-        self._process = process = subprocess.Popen(  # noqa: S603 - this program
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=settings,
-        )
+        with _signals_later():  # or nobody would know the process that was just begun
+            self._process = process = subprocess.Popen(  # noqa: S603 - this program
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=settings,
+            )
         log = process.stderr
         assert log is not None  # noqa: S101 - it is a pipe
         for line in log:
@@ -104,6 +105,26 @@ def _read_to_the_end(log: Any) -> None:
     with log:
         for _ in log:
             pass
+
+
+@contextmanager
+def _signals_later() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM take effect at the end of a few lines. Only the main thread gets them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    caught: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _: caught.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for arrived in caught:
+            signal.raise_signal(arrived)
 
 
 @contextmanager

@@ -61,7 +61,7 @@ def run_weeks(
     weeks = []
     for number, rows in enumerate(people, 1):
         requests = bodies(collection, number, rows, REAL_DEVICES, source, simulation=simulation)
-        _set_round(collector, number, key, is_open=True)
+        set_round(collector, number, key, is_open=True)
         devices.report(number, rows)
         by_hand, crash = devices.waiting, None
         with Fleet(collector.address, f"/v1/collections/{collection.name}/reports", requests) as fleet:
@@ -71,8 +71,8 @@ def run_weeks(
             delivery = fleet.finish()
         if not any(devices.send() for _ in range(_DELIVERY_ATTEMPTS)):
             raise Failure("devices are not answered. The demonstration has ended. Run it again.")
-        _set_round(collector, number, key, is_open=False)
-        sent, stored = by_hand + reports_in(requests), _stored(folder, number)
+        set_round(collector, number, key, is_open=False)
+        sent, stored = by_hand + reports_in(requests), stored_reports(folder, number)
         if sent != stored or delivery.refused or devices.refused:
             raise Failure("reports were lost or refused. The demonstration has ended. Please report this.")
         weeks.append(Week(number, sent, stored, delivery.attempts, delivery.unanswered, delivery.repeated, crash))
@@ -86,18 +86,19 @@ def _killed_and_started(
     """Kill the collector while devices send, look at its disk, and start it again."""
     collector.kill()
     devices.send()  # nobody answers
-    crash = Crash(delivery.accepted, _stored(folder, week), devices.waiting)
+    crash = Crash(delivery.accepted, stored_reports(folder, week), devices.waiting)
     if crash.on_disk < crash.acknowledged:
         raise Failure("an acknowledged report was lost. The demonstration has ended. Please report this.")
     collector.start()
     return crash
 
 
-def _set_round(collector: RunningCollector, number: int, key: str, *, is_open: bool) -> None:
+def set_round(collector: RunningCollector, number: int, key: str, *, is_open: bool) -> None:
+    """Open or close a round."""
     collector.ask("/v1/rounds", json.dumps({"round": number, "open": is_open}).encode(), key=key)
 
 
-def _stored(folder: Path, week: int) -> int:
+def stored_reports(folder: Path, week: int) -> int:
     """Reports of a week that are on the disk."""
     store = collector_folder(folder).open_store()
     try:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 pytest.register_assert_rewrite("plain_sql")
 
 from deniable.errors import QueryRefused  # noqa: E402
+from effort import repetitions  # noqa: E402
 from plain_sql import Pair  # noqa: E402
 
 # For every table what can be summed, what can be tested, and what can be grouped by.
@@ -96,7 +97,7 @@ def pair():
     return Pair()
 
 
-@settings(max_examples=220, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=repetitions(100, 400), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(queries())
 def test_random_queries_equal_plain_sql(pair, text):
     try:

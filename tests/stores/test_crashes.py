@@ -13,15 +13,15 @@ import pytest
 SCRIPT = Path(__file__).with_name("crashing.py")
 
 SOME_CALLS = [
-    ("publisher", "killed", 9),
-    ("publish", "killed", 7),
-    ("server", "killed", 3),
-    ("collect", "killed", 3),
-    ("ledger", "killed", 11),
-    ("publisher", "power cut", 13),
-    ("publisher", "names", 17),
-    ("keyed", "killed", 17),
-    ("keyed, own warm-ups", "power cut", 19),
+    ("publisher", "killed", 19),
+    ("publish", "killed", 17),
+    ("server", "killed", 7),
+    ("collect", "killed", 7),
+    ("ledger", "killed", 17),
+    ("publisher", "power cut", 23),
+    ("publisher", "names", 29),
+    ("keyed", "killed", 37),
+    ("keyed, own warm-ups", "power cut", 41),
 ]
 EVERY_CALL = [(scenario, end, 1) for scenario, end, _ in SOME_CALLS if "keyed" not in scenario] + [
     (scenario, end, 1)

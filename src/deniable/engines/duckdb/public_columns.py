@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from functools import lru_cache
 
 import duckdb
 import numpy as np
@@ -23,13 +25,19 @@ def evaluate(columns: pa.Table, trees: Sequence[Tree]) -> list[NDArray[np.generi
         return []
     named = (exp.alias_(tree.copy(), f"c{number}") for number, tree in enumerate(trees))
     query = exp.select(*named, copy=False).from_("rows").sql(dialect="duckdb")
-    with open_duckdb(threads=1) as connection:  # rows stay in their order
+    with _session(os.getpid()).cursor() as connection:
         connection.register("rows", columns)
         try:
             values = connection.sql(query).to_arrow_table()
         except duckdb.Error:
             raise QueryRefused("a public attribute is used as the wrong type", "Compare like with like.") from None
     return [np.asarray(values[f"c{number}"].combine_chunks()) for number in range(len(trees))]
+
+
+@lru_cache(maxsize=1)
+def _session(process: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 - a forked process has its own
+    """A session that is kept: opening one takes longer than most questions. One thread, so rows stay in their order."""
+    return open_duckdb(threads=1)
 
 
 def codes(column: pa.ChunkedArray, values: pa.Array) -> Integers:

@@ -1,10 +1,14 @@
 """`deniable bench`: what it needs, and what it refuses."""
 
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
+import numpy as np
 import pytest
 
 from command_line import run
+from deniable_lab.benchmarks.spark_cluster import compared
 from deniable_lab.benchmarks.straggling import Stage, lost_share
 
 
@@ -40,6 +44,15 @@ def test_small_parts_and_second_attempts_help_against_stragglers():
     large, small = Stage(100, 100, 60.0, 0.5, 0.05, 5.0), Stage(1_600, 100, 60 / 16, 0.5, 0.05, 5.0)
     assert lost_share(small, speculative=False) < lost_share(large, speculative=False)
     assert lost_share(small, speculative=True) < lost_share(small, speculative=False)
+
+
+@pytest.mark.slow
+def test_every_task_ends_on_a_local_cluster_too():
+    pytest.importorskip("pyspark")
+    work = np.full(4, 0.2)
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        [(real, simulated)] = process.submit(compared, [work], speculative=True).result()
+    assert min(real, simulated) >= work.max()
 
 
 @pytest.mark.slow

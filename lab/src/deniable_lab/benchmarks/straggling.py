@@ -38,11 +38,21 @@ def seconds(stage: Stage, *, speculative: bool, seed: int) -> float:
     >>> seconds(even, speculative=False, seed=0)
     10.0
     """
+    work, factors = drawn(stage, seed)
+    return scheduled_seconds(work, factors, speculative=speculative)
+
+
+def drawn(stage: Stage, seed: int) -> tuple[Floats, Floats]:
+    """How long every task takes on a usual core, and how many times as long on each core."""
     random = np.random.default_rng(seed)
     sizes: Floats = np.exp(random.normal(0.0, stage.skew, stage.tasks)) if stage.skew else np.ones(stage.tasks)
     work = stage.mean_task_s * sizes / sizes.mean()
-    factors = np.where(random.random(stage.cores) < stage.slow_share, stage.slowdown, 1.0)
-    free = [(0.0, core) for core in range(stage.cores)]
+    return work, np.where(random.random(stage.cores) < stage.slow_share, stage.slowdown, 1.0)
+
+
+def scheduled_seconds(work: Floats, factors: Floats, *, speculative: bool) -> float:
+    """When the last of these tasks ends on these cores."""
+    free = [(0.0, core) for core in range(factors.size)]
     limit = SPECULATION * float(np.median(work))
     ends = []
     for size in work.tolist():

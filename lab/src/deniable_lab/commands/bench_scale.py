@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
 import click
 
 from deniable.cli.terminal import count, progress, short, show, table
@@ -11,12 +14,14 @@ _HOUR_S, _DAY_S = 3_600, 86_400
 
 @click.command()
 @click.option("--people", type=count, default=200_000, show_default=True, help="How many people are measured.")
-def scale(people: int) -> None:
+@click.option("--cluster", is_flag=True, help="Also run stragglers under Spark's own scheduler. Needs Java.")
+def scale(people: int, cluster: bool) -> None:
     """Unit costs by CPU time, and what a cluster would need.
 
     CPU time is that of all threads, and of the collector's process; the machine may be busy with other things. The
     second table multiplies: a billion people with two reports each, a million streams with a value a minute. The third
-    simulates parts of uneven size and slow machines.
+    simulates parts of uneven size and slow machines. With --cluster the same simulation is compared with Spark's local
+    cluster of three executors, one of them slow, whose tasks sleep.
 
     \b
     Example:
@@ -58,6 +63,24 @@ def scale(people: int) -> None:
         stage = Stage(1_000 * parts, 1_000, 60 / parts, skew, slow, 5.0)
         lost = (f"{lost_share(stage, speculative=again):.0%}" for again in (False, True))
         made.add_row(str(parts), f"{skew:g}", f"{slow:.0%}", *lost)
+    show(made)
+    if cluster:
+        _show_cluster()
+
+
+def _show_cluster() -> None:
+    """The simulation next to Spark's scheduler, on tasks of uneven length."""
+    from deniable_lab.benchmarks.spark_cluster import compared, slow_factors
+    from deniable_lab.benchmarks.straggling import Stage, drawn
+
+    cores, parts = slow_factors().size, (2, 8)
+    works = [drawn(Stage(many * cores, cores, 4.0 / many, 0.5, 0.0, 1.0), 1)[0] for many in parts]
+    made = table("Spark's local cluster, a third of it slow", "parts per core", "speculation", "Spark s", "simulated s")
+    for speculative in (False, True):
+        with ProcessPoolExecutor(1, get_context("spawn")) as process:  # one Java each
+            found = process.submit(compared, works, speculative=speculative).result()
+        for many, (real, simulated) in zip(parts, found, strict=True):
+            made.add_row(str(many), "yes" if speculative else "no", f"{real:.1f}", f"{simulated:.1f}")
     show(made)
 
 

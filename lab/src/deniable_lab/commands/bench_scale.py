@@ -78,8 +78,8 @@ def _show_cluster() -> None:
     made = table("Spark's local cluster, a third of it slow", "parts per core", "speculation", "Spark s", "simulated s")
     for speculative in (False, True):
         with ProcessPoolExecutor(1, get_context("spawn")) as process:  # one Java each
-            found = process.submit(compared, works, speculative=speculative).result()
-        for many, (real, simulated) in zip(parts, found, strict=True):
+            measured = process.submit(compared, works, speculative=speculative).result()
+        for many, (real, simulated) in zip(parts, measured, strict=True):
             made.add_row(str(many), "yes" if speculative else "no", f"{real:.1f}", f"{simulated:.1f}")
     show(made)
 

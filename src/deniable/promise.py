@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ LARGEST_LIFETIME_EPSILON = 8.0
 LARGEST_SHOWN_ODDS = 1e6
 _WIDTH = 80
 _TYPICAL_USERS = 10**6
+_CODE = re.compile("`([^`]*)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,7 @@ def _how_much(numbers: PromiseNumbers, rounds: Rounds | None) -> list[str]:
         lines += [
             "She answers every round from a permanent answer that is kept for life.",
             f"Two people whose answers change in the same rounds: at most ε = {numbers.same_changes:.4g}.",
-            f"That and when she changed is hidden less: every round adds up to ε = {numbers.step:.4g}.",
+            f"That and when she changed is hidden less: every round adds at most ε = {numbers.step:.4g}.",
         ]
     lifetime = numbers.lifetime
     return [
@@ -216,7 +218,7 @@ def _other_modes(collection: Collection) -> list[str]:
         if collection.rounds is None or other.rounds is None or other.rounds.mode == collection.rounds.mode:
             continue
         numbers = PromiseNumbers.of(Collection.of(other))
-        said.append(f"{other.rounds.mode} rounds ε = {numbers.one_round:.3g} each")
+        said.append(f"{other.rounds.mode} rounds of ε = {numbers.one_round:.3g} each")
         if numbers.same_changes is not None:
             any_two = f"{numbers.lifetime:.4g}"
             said[-1] += f" (for two people who change in the same rounds; for any two people ε = {any_two} in all)"
@@ -322,7 +324,8 @@ def page(collection: Collection, mixer: Mixer | None = None) -> str:
     name = html.escape(collection.name or "collection")
     parts = []
     for heading, sentences in sections(collection, mixer).items():
-        items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
+        escaped = [_CODE.sub(r"<code>\1</code>", html.escape(sentence)) for sentence in sentences]
+        items = "".join(f"<li>{sentence}</li>" for sentence in escaped)
         parts.append(f"<h2>{html.escape(heading)}</h2>\n<ul>{items}</ul>")
     warnings = "".join(f"<p><strong>{html.escape(caution)}</strong></p>" for caution in cautions(collection))
     return f"""<!DOCTYPE html>

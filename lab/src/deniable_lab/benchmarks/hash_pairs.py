@@ -89,7 +89,8 @@ class AllPairs:
 
     def count(self, starts: Words32, buckets: Sequence[int]) -> Integers:
         """Collisions of every pair for each g."""
-        factors, counted = _factors(self.keys), {}
+        factors = _factors(self.keys)
+        counted: dict[int, Integers] = {}
         for odd in sorted({g // (g & -g) for g in buckets}):
             columns = collisions(starts, self.keys, factors, odd)
             counted.update(zip(doubled(odd), columns.T, strict=True))
@@ -172,9 +173,9 @@ def count_in_pieces(
     """Count under so many seeds, piece by piece; `kept` is a file in which an interrupted count is continued."""
     pieces = min(pieces, seeds // pairs.block)
     counts, done = np.zeros((pairs.differences.size, len(buckets)), dtype=np.int64), 0
+    of = [seeds, pieces, *buckets]
     if kept is not None and kept.exists():
         with np.load(kept) as file:
-            of = [seeds, pieces, *buckets]
             if not (np.array_equal(file["keys"], pairs.keys) and file["of"].tolist() == of):
                 raise InvalidParameter("keep", f"{kept.name} holds another count", "Name another file.")
             counts, done = file["counts"], int(file["done"])
@@ -184,8 +185,8 @@ def count_in_pieces(
     for piece in range(done, pieces):
         counts += pairs.count(piece_starts(piece, pieces, seeds, pairs.block), buckets)
         if kept is not None:
-            unfinished, of = kept.with_name(kept.name + ".part.npz"), np.array([seeds, pieces, *buckets])
-            np.savez(unfinished, keys=pairs.keys, of=of, done=piece + 1, counts=counts)
+            unfinished = kept.with_name(kept.name + ".part.npz")
+            np.savez(unfinished, keys=pairs.keys, of=np.array(of), done=piece + 1, counts=counts)
             unfinished.replace(kept)
         yield Counted(pairs, (piece + 1) * per_piece, counts, np.array(buckets))
 

@@ -49,6 +49,7 @@ def hash_pairs(seeds: int, pairs: int, keep: Path | None, buckets: tuple[int, ..
     """
     from deniable_lab.benchmarks.hash_pairs import (
         EVERY,
+        Pairs,
         count_in_pieces,
         failing_pattern,
         one_and_two_bits,
@@ -60,7 +61,9 @@ def hash_pairs(seeds: int, pairs: int, keep: Path | None, buckets: tuple[int, ..
     chosen = EVERY if every else tuple(sorted(set(buckets)))
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
-    groups = (one_and_two_bits(), failing_pattern(), *([random_cells(pairs)] if pairs else []))
+    groups: list[Pairs] = [one_and_two_bits(), failing_pattern()]
+    if pairs:
+        groups.append(random_cells(pairs))
     for number, group in enumerate(groups):
         for counted_at_once in [chosen] if number < 2 else [(g,) for g in chosen]:
             name = f"{number}-{seeds}-{'every' if every and number < 2 else '-'.join(map(str, counted_at_once))}.npz"

@@ -27,7 +27,7 @@ LARGEST_LIFETIME_EPSILON = 8.0
 LARGEST_SHOWN_ODDS = 1e6
 _WIDTH = 80
 _TYPICAL_USERS = 10**6
-_CODE = re.compile("`([^`]*)`")
+_MARKED_CODE = re.compile("`([^`]*)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +324,7 @@ def page(collection: Collection, mixer: Mixer | None = None) -> str:
     name = html.escape(collection.name or "collection")
     parts = []
     for heading, sentences in sections(collection, mixer).items():
-        escaped = [_CODE.sub(r"<code>\1</code>", html.escape(sentence)) for sentence in sentences]
+        escaped = [_MARKED_CODE.sub(r"<code>\1</code>", html.escape(sentence)) for sentence in sentences]
         items = "".join(f"<li>{sentence}</li>" for sentence in escaped)
         parts.append(f"<h2>{html.escape(heading)}</h2>\n<ul>{items}</ul>")
     warnings = "".join(f"<p><strong>{html.escape(caution)}</strong></p>" for caution in cautions(collection))

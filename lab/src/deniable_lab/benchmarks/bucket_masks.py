@@ -35,19 +35,19 @@ _TABLE_BYTES = MOST_BUCKETS * _MASK_BYTES
 _HALF = np.uint32(0xFFFF)
 
 
-def _three_to_two(builder: Any, one: Any, two: Any, three: Any) -> tuple[Any, Any]:
+def _three_to_two(builder: Any, first: Any, second: Any, third: Any) -> tuple[Any, Any]:
     """Three masks of one weight as a mask of that weight, and one of twice the weight."""
-    differ = builder.xor(one, two)
-    carry = builder.or_(builder.and_(one, two), builder.and_(differ, three))
-    return builder.xor(differ, three), carry
+    differ = builder.xor(first, second)
+    carry = builder.or_(builder.and_(first, second), builder.and_(differ, third))
+    return builder.xor(differ, third), carry
 
 
 def _sixteen_to_one(builder: Any, planes: list[Any], masks: list[Any]) -> Any:
     """Add sixteen masks to the planes of weights 1, 2, 4 and 8; what is left over has weight 16."""
     for weight in range(len(planes)):
         carries = []
-        for one, two in zip(masks[::2], masks[1::2], strict=True):
-            planes[weight], carry = _three_to_two(builder, planes[weight], one, two)
+        for first, second in zip(masks[::2], masks[1::2], strict=True):
+            planes[weight], carry = _three_to_two(builder, planes[weight], first, second)
             carries.append(carry)
         masks = carries
     return masks[0]
@@ -110,13 +110,13 @@ def _turn(builder: Any, vectors: list[Any]) -> list[Any]:
     for step, low in ((4, 0x0F), (2, 0x33), (1, 0x55)):
         kept, shift = constant(int.from_bytes(bytes([low]) * 8)), constant(step)
         turned = list(vectors)
-        for one in range(8):
-            if one & step:
+        for number in range(8):
+            if number & step:
                 continue
-            first, second = vectors[one], vectors[one + step]
+            first, second = vectors[number], vectors[number + step]
             change = builder.and_(builder.xor(builder.lshr(first, shift), second), kept)
-            turned[one + step] = builder.xor(second, change)
-            turned[one] = builder.xor(first, builder.shl(change, shift))
+            turned[number + step] = builder.xor(second, change)
+            turned[number] = builder.xor(first, builder.shl(change, shift))
         vectors = turned
     return vectors
 
@@ -139,8 +139,8 @@ def _split_columns(typing: Any, taken: Any, table: Any) -> Any:  # noqa: ARG001 
         vector = ir.VectorType(ir.IntType(64), _WORDS)
 
         def at(address: Any, number: int) -> Any:
-            place = builder.add(address, ir.Constant(address.type, number * _MASK_BYTES))
-            return builder.inttoptr(place, vector.as_pointer())
+            moved = builder.add(address, ir.Constant(address.type, number * _MASK_BYTES))
+            return builder.inttoptr(moved, vector.as_pointer())
 
         planes = _turn(builder, [builder.load(at(source, part), typ=vector, align=32) for part in range(8)])
         low, high = _halves(builder, planes[:3]), _halves(builder, planes[3:6])

@@ -1,5 +1,6 @@
 """A ledger: nothing leaves without its charge, nothing is charged twice, and what exceeds a limit is refused first."""
 
+import errno
 import json
 import os
 import shutil
@@ -347,6 +348,55 @@ def test_processes_and_threads_never_spend_more_than_the_limit_together(path):
     counts += [int(process.communicate()[0]) for process in processes]
     assert sum(counts) == len(dn.Ledger(path).entries) == 40
     assert dn.Ledger(path).left == 0
+
+
+CALLS = ("open", "write", "fsync", "replace")
+
+
+def failing(monkeypatch, at, code, *, for_good):
+    """Make the numbered call that writes fail, and perhaps all after it; returns how many there were, by `len`."""
+    made = []
+
+    def watched(name, call):
+        def called(*arguments, **named):
+            if name != "open" or arguments[1] & os.O_CREAT:
+                made.append(name)
+                if len(made) == at or (for_good and len(made) > at):
+                    raise OSError(code, os.strerror(code))
+            return call(*arguments, **named)
+
+        return called
+
+    for name in CALLS:
+        monkeypatch.setattr(os, name, watched(name, getattr(os, name)))
+    return made
+
+
+@pytest.mark.parametrize("for_good", [False, True])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
+def test_a_full_or_read_only_disk_never_gives_an_answer_without_its_charge(tmp_path, code, for_good):
+    at, ended = 0, False
+    while not ended:
+        at, folder = at + 1, tmp_path / str(at)
+        folder.mkdir()
+        ledger = dn.Ledger(folder / "ledger.json", limit=8.0)
+        client, answer, problem = SHOP.client(folder / "memory.json", ledger=ledger), None, ""
+        with pytest.MonkeyPatch.context() as patched:
+            made = failing(patched, at, code, for_good=for_good)
+            try:
+                answer = client.report("users", {"age": 31})
+            except Failure as failure:
+                problem = str(failure)
+        ended = len(made) < at
+        assert (answer is None) == bool(problem) == (not ended)
+        spent = ledger.spent
+        assert ("Nothing was sent or charged" in problem) <= (spent == 0)  # what it says about the charge is true
+        assert ended or any(words in problem.lower() for words in ("nothing was sent", "nothing more was done"))
+        again = client.report("users", {"age": 31})
+        assert answer in (None, again)
+        assert ledger.spent == 2
+        assert sorted(path.name for path in folder.iterdir()) == ["ledger.json", "memory.json"]
+    assert at > 15
 
 
 # The command line -----------------------------------------------------------------------------------------------------

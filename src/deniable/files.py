@@ -156,7 +156,7 @@ class LockedFile(Lock):
 
     def write(self, content: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
         """Replace the file, whole or not at all; `durable` waits until it is on the disk."""
-        new = self.path.with_name(self.path.name + ".new")
+        new, cost = self.path.with_name(self.path.name + ".new"), self._cost
         try:
             if self._descriptor is None or not _is_at(self._descriptor, self._name):
                 raise Failure(
@@ -167,11 +167,12 @@ class LockedFile(Lock):
             _write(new, content, mode, durable=durable)
             os.replace(new, self.path)  # noqa: PTH105 - as the other calls, to be counted in tests
             if durable:
+                cost = "Its new content is there, and a power cut may undo it; nothing more was done"
                 settle(self.path.parent)
         except OSError as problem:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
-            raise self._unwritable(problem) from None
+            raise unwritable(f"{self._what} {self.path.name!r}", problem, cost) from None
 
 
 def _write(path: Path, content: bytes, mode: int, *, durable: bool) -> None:

@@ -37,6 +37,7 @@ from deniable.private_folders import private_folder
 
 _WAIT_S = 10.0
 _COST = "Nothing was sent or charged"
+_CHARGED = "The charge is in the ledger, and nothing was sent"
 CLOCK_TOLERANCE_S = 60.0
 """By so much a clock may be set back without being refused; times in a ledger never go back."""
 
@@ -284,9 +285,9 @@ def _hash_of(pin: object) -> str:
     return digest
 
 
-def _note(book: Book) -> LockedFile:
-    folder = private_folder("ledgers", "note which copy of a ledger is the newest", _COST)
-    return LockedFile(folder / book.name, "the note", cost=_COST, wait_s=_WAIT_S)
+def _note(book: Book, cost: str = _COST) -> LockedFile:
+    folder = private_folder("ledgers", "note which copy of a ledger is the newest", cost)
+    return LockedFile(folder / book.name, "the note", cost=cost, wait_s=_WAIT_S)
 
 
 def _check_newest(book: Book) -> None:
@@ -309,6 +310,6 @@ def _check_newest(book: Book) -> None:
 
 
 def _note_newest(book: Book) -> None:
-    with _note(book) as file:
+    with _note(book, _CHARGED) as file:
         # Not waited for: the file may be ahead of its note, and is, after a power cut.
         file.write(f"{len(book.entries)} {book.digests[-1]}\n".encode(), durable=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ LARGEST_LIFETIME_EPSILON = 8.0
 LARGEST_SHOWN_ODDS = 1e6
 _WIDTH = 80
 _TYPICAL_USERS = 10**6
+_MARKED_CODE = re.compile("`([^`]*)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +72,18 @@ def odds(epsilon: float) -> str:
 
 def sections(collection: Collection, mixer: Mixer | None = None) -> dict[str, list[str]]:
     """The promise, a few sentences under each heading; with a mixer also what he would add."""
+    if not has_noise(largest_epsilon(collection)):
+        nobody = {"Who is protected": ["Nobody: reports show every row as it is, to everybody who gets them."]}
+        return nobody if mixer is None else {**nobody, HEADING: shuffled_words(collection, mixer)}
     numbers, rounds = PromiseNumbers.of(collection), collection.rounds
     tables = ", ".join(table.name for table in collection.tables if table.owner is None)
+    many = ", ".join(table.name for table in collection.tables if table.many is not None and table.owner is None)
+    counted_rows = f", and how many rows she has in {many}" if many else ""
     public = [f"{table.name}.{column}" for table in collection.tables for column in table.public]
     single = [table.name for table in collection.tables if table.many is None and table.owner is None]
     return {
         "Who is protected": [
-            f"Every person who answers, with all her rows in all tables together ({tables}), and how many there are.",
+            f"Every person who answers, with all her rows in all tables together ({tables}){counted_rows}.",
             *_others_protected(collection),
         ],
         "Against whom": [
@@ -89,7 +96,7 @@ def sections(collection: Collection, mixer: Mixer | None = None) -> dict[str, li
             _ids_travel(collection) + (", and the number of the round." if rounds else "."),
             *(f"Ids of {owner}, and that each of them has a row." for owner in collection.owners or {}),
         ],
-        "What is not hidden": _not_hidden(single, rounds),
+        "What is not hidden": _not_hidden(single, rounds, collection.coins),
         "Who decides views and hash seeds": [
             "The user id, by a public function: a server refuses others, and a liar is left with his answer."
             if collection.coins == ASSIGNED
@@ -136,12 +143,11 @@ def _others_spend(collection: Collection) -> list[str]:
 
 
 def _liars(collection: Collection) -> list[str]:
-    """How far one liar moves a typical count, before anything is collected; nothing without noise."""
-    if not has_noise(largest_epsilon(collection)):
-        return []
+    """How far one liar moves a typical count, before anything is collected."""
     text, liar = typical_influence(collection)
     typical, most, many = _people(liar.typical), _people(liar.most), _people(liar.of_share(0.01))
-    moved = f"by {typical} people on average and at most by {most}" if liar.coins == ASSIGNED else f"by {most} people"
+    chosen = f"by {_people(liar.reached)} people" + ("" if liar.exact else f", at most by {most}")
+    moved = f"by {typical} people on average and at most by {most}" if liar.coins == ASSIGNED else chosen
     return [f"One liar moves a typical count ({text}) {moved}, and 1% of a million people who lie alike by {many}."]
 
 
@@ -192,7 +198,7 @@ def _how_much(numbers: PromiseNumbers, rounds: Rounds | None) -> list[str]:
         lines += [
             "She answers every round from a permanent answer that is kept for life.",
             f"Two people whose answers change in the same rounds: at most ε = {numbers.same_changes:.4g}.",
-            f"That and when she changed is hidden less: every round adds up to ε = {numbers.step:.4g}.",
+            f"That and when she changed is hidden less: every round adds at most ε = {numbers.step:.4g}.",
         ]
     lifetime = numbers.lifetime
     return [
@@ -212,19 +218,25 @@ def _other_modes(collection: Collection) -> list[str]:
         if collection.rounds is None or other.rounds is None or other.rounds.mode == collection.rounds.mode:
             continue
         numbers = PromiseNumbers.of(Collection.of(other))
-        said.append(f"{other.rounds.mode} rounds ε = {numbers.one_round:.3g} each")
+        said.append(f"{other.rounds.mode} rounds of ε = {numbers.one_round:.3g} each")
         if numbers.same_changes is not None:
-            any_two = numbers.lifetime
-            said[-1] += f" (for two people who change in the same rounds; for any two a lifetime of {any_two:.4g})"
-    return [f"For the same ε over a lifetime, {' and '.join(said)}."] if said else []
+            any_two = f"{numbers.lifetime:.4g}"
+            said[-1] += f" (for two people who change in the same rounds; for any two people ε = {any_two} in all)"
+    if not said:
+        return []
+    mine = PromiseNumbers.of(collection)
+    compared = mine.lifetime if mine.same_changes is None else mine.same_changes
+    return [f"If ε = {compared:.4g} is what a lifetime may spend, it allows {' or '.join(said)}."]
 
 
-def _not_hidden(single: list[str], rounds: Rounds | None) -> list[str]:
+def _not_hidden(single: list[str], rounds: Rounds | None, coins: str) -> list[str]:
     lines = ["When she sends, and from where."]
     if single:
         lines.append(f"That she takes part in {', '.join(single)} (one row per user).")
-    if rounds is not None and rounds.mode == ROTATING and not rounds.cover:
-        lines.append("In which rounds she answers.")
+    if rounds is not None and rounds.mode == ROTATING:
+        known = ": they follow from her id" if coins == ASSIGNED else ""
+        covered = ", from whoever can read what she sends: covers say that they are covers"
+        lines.append(f"In which rounds she answers{known or (covered if rounds.cover else '')}.")
     if rounds is not None and rounds.mode == MEMOISED:
         lines.append("That and when she changed, beyond the numbers above." if rounds.changes_are_public else "")
     lines.append("Another collection of the same facts spends again: give her devices one ledger with a limit.")
@@ -255,9 +267,16 @@ def in_words(collection: Collection, mixer: Mixer | None = None) -> str:
     """The promise as text of 80 columns."""
     lines = []
     for heading, sentences in sections(collection, mixer).items():
-        lines += [heading, *textwrap.wrap(" ".join(sentences), _WIDTH - 2, initial_indent="  ", subsequent_indent="  ")]
-    lines += [line for caution in cautions(collection) for line in textwrap.wrap(caution, _WIDTH)]
+        lines += [heading, *_wrapped(" ".join(sentences), indent="  ")]
+    lines += [line for caution in cautions(collection) for line in _wrapped(caution)]
     return "\n".join(lines)
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    """Lines of at most 80 columns that never end between a letter and its number."""
+    whole = text.replace("ε = ", "ε\xa0=\xa0").replace("δ = ", "δ\xa0=\xa0")
+    made = textwrap.wrap(whole, _WIDTH - len(indent), initial_indent=indent, subsequent_indent=indent)
+    return [line.replace("\xa0", " ") for line in made]
 
 
 def facts(collection: Collection, mixer: Mixer | None = None) -> dict[str, Any]:
@@ -305,7 +324,8 @@ def page(collection: Collection, mixer: Mixer | None = None) -> str:
     name = html.escape(collection.name or "collection")
     parts = []
     for heading, sentences in sections(collection, mixer).items():
-        items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
+        escaped = [_MARKED_CODE.sub(r"<code>\1</code>", html.escape(sentence)) for sentence in sentences]
+        items = "".join(f"<li>{sentence}</li>" for sentence in escaped)
         parts.append(f"<h2>{html.escape(heading)}</h2>\n<ul>{items}</ul>")
     warnings = "".join(f"<p><strong>{html.escape(caution)}</strong></p>" for caution in cautions(collection))
     return f"""<!DOCTYPE html>

@@ -49,23 +49,32 @@ def test_the_promise_of_each_kind_of_rounds(saved):
     assert "spends at most ε = 4. " in rotating
     assert "at most 7.4:1 after one round, and at most 55:1 after all of them" in rotating
     assert "In which rounds she answers." in rotating
-    assert "In which rounds she answers." not in words(saved(dn.Rounds(12, cover=True)))
+    covered = "In which rounds she answers, from whoever can read what she sends: covers say that they are covers."
+    assert covered in words(saved(dn.Rounds(12, cover=True)))
+    for cover in (False, True):
+        public = words(saved(dn.Rounds(12, cover=cover), coins="assigned"))
+        assert "In which rounds she answers: they follow from her id." in public
+    lines = run("check", saved(dn.Rounds(12, every="month", answers=2), epsilon=4.0)).stdout.splitlines()
+    assert not [line for line in lines if line.endswith((" ε", " =", "ε =")) or line.strip().startswith("= ")]
     fresh = words(saved(dn.Rounds(12, mode="fresh"), epsilon=1.0))
     assert "spends at most ε = 12." in fresh
     assert "Little privacy: over a lifetime" in fresh  # above 8
     kept = dn.Rounds(3, mode="memoised", permanent=1.5, changes_are_public=True)
     memoised = words(saved(kept, epsilon=1.4, design="mg"))
     assert "Two people whose answers change in the same rounds: at most ε = 4.5." in memoised
-    assert "every round adds up to ε = " in memoised
+    assert "every round adds at most ε = " in memoised
     assert "That and when she changed, beyond the numbers above." in memoised
 
 
 def test_it_says_how_far_one_liar_moves_a_count(saved):
     drawn, assigned = (words(saved(epsilon=1.0, coins=coins)) for coins in ("drawn", "assigned"))
-    found = re.search(r"typical count \(SELECT COUNT\(\*\) FROM .*?\) by ([\d.]+) people, and 1% of a million", drawn)
-    assert 10 < float(found[1]) < 200
+    alike = "and 1% of a million people who lie alike by"
+    count = r"typical count \(SELECT COUNT\(\*\) FROM .*?\)"
+    found = re.search(rf"{count} by ([\d.]+) people, at most by ([\d.]+), {alike} ([\d,]+)", drawn)
+    assert 10 < float(found[1]) < float(found[2]) < 200
+    assert float(found[3].replace(",", "")) == pytest.approx(10_000 * float(found[1]), rel=0.01)
     bound = re.search(r"by ([\d.]+) people on average and at most by ([\d.]+), and 1% of a million", assigned)
-    assert float(bound[1]) < float(bound[2]) <= float(found[1])
+    assert float(bound[1]) < float(bound[2]) <= float(found[2])
     # Where rounds rotate, whoever answers stands for twelve.
     rotating = re.search(r"by ([\d,.]+) people on average", words(saved(dn.Rounds(12), epsilon=1.0, coins="assigned")))
     assert float(rotating[1].replace(",", "")) == pytest.approx(12 * float(bound[1]), rel=0.02)
@@ -73,8 +82,16 @@ def test_it_says_how_far_one_liar_moves_a_count(saved):
 
 def test_it_says_what_other_modes_would_spend(saved):
     said = words(saved(dn.Rounds(12), epsilon=6.0, design="mg"))
-    assert "For the same ε over a lifetime, fresh rounds ε = 0.5 each and memoised rounds ε = " in said
-    assert "(for two people who change in the same rounds; for any two a lifetime of " in said
+    assert (
+        "If ε = 6 is what a lifetime may spend, it allows fresh rounds of ε = 0.5 each or memoised rounds of ε = "
+        in said
+    )
+    assert "(for two people who change in the same rounds; for any two people ε = " in said
+    kept = dn.Rounds(3, mode="memoised", permanent=1.5, changes_are_public=True)
+    memoised = words(saved(kept, epsilon=1.4, design="mg"))
+    assert (
+        "If ε = 4.5 is what a lifetime may spend, it allows rotating rounds of ε = 4.5 each or fresh rounds" in memoised
+    )
 
 
 def test_without_noise_nothing_is_promised(saved):
@@ -82,7 +99,17 @@ def test_without_noise_nothing_is_promised(saved):
     refused = run("check", path)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "--simulation" in refused.stderr
-    assert "No privacy: reports show the true values." in words(path, "--simulation")
+    said = words(path, "--simulation")
+    assert "No privacy: reports show the true values." in said
+    assert "Nobody: reports show every row as it is" in said
+    assert "Against whom" not in said
+
+
+def test_only_tables_with_several_rows_hide_how_many(saved, tmp_path):
+    assert "all tables together (users). " in words(saved())
+    orders = dn.Table("orders", many=3, amount=dn.Ordinal(0, 9))
+    dn.Collection(USERS, orders, epsilon=2.0).save(tmp_path / "both.toml")
+    assert "(users, orders), and how many rows she has in orders." in words(tmp_path / "both.toml")
 
 
 def test_json_and_the_page_say_the_same(saved, tmp_path):
@@ -95,7 +122,8 @@ def test_json_and_the_page_say_the_same(saved, tmp_path):
     page = (tmp_path / "page.html").read_text()
     text = html.unescape(re.sub("<[^>]+>", " ", page))
     for sentence in (*(line for lines in facts["promise"].values() for line in lines), *facts["warnings"]):
-        assert sentence in text
+        assert " ".join(sentence.replace("`", " ").split()) in " ".join(text.split())
+    assert "<code>perturb</code>" in page
     assert loaded.sha256 in page
     assert dn.__version__ in page
     assert "Signature" in page

@@ -5,7 +5,7 @@ import pytest
 
 from agreement import agrees
 from deniable.mechanisms import LocalHashing
-from deniable.mechanisms._support import support_counts
+from deniable.mechanisms._support import extreme_sums, support_counts
 from deniable.mechanisms.hashing import bucket, bucket_array, cell_key, cell_keys, mix, mix_array, spread
 from deniable.randomness import SeededSource
 
@@ -31,6 +31,21 @@ def test_mix_is_a_bijection_on_a_sample_and_scalar_and_array_agree():
         zip(*(array[:500].tolist() for array in cell_keys(x)), strict=True)
     )
     assert len({spread(int(v)) for v in x[:50_000]}) == 50_000
+
+
+@pytest.mark.parametrize(
+    "g", [2, 3, 21, 47, 48, 5_000, 2**20]
+)  # of 12 cells, up to 47 buckets have totals of their own
+def test_extreme_sums_of_a_bucket_equal_the_definition(g):
+    cells, some = np.arange(12) * 1_000_003, np.append(seeds(700), np.uint32([0, 2**32 - 1]))
+    values = np.random.default_rng(g).normal(size=cells.size)
+    least, most = extreme_sums(some, *cell_keys(cells), values, g)
+    where = np.stack([bucket_array(some, np.full(some.size, cell), g) for cell in cells])
+    for number in range(some.size):
+        _, inverse = np.unique(where[:, number], return_inverse=True)
+        sums = np.bincount(inverse, values)
+        sums = sums if sums.size == g else np.append(sums, 0.0)
+        assert (least[number], most[number]) == pytest.approx((sums.min(), sums.max()), abs=1e-12)
 
 
 @pytest.mark.parametrize("g", [2, 3, 4, 8, 21])

@@ -5,8 +5,16 @@ import pytest
 
 from deniable.errors import InvalidParameter
 from deniable.mechanisms.hashing import bucket_array, cell_keys
+from deniable_lab.benchmarks import bucket_masks
 from deniable_lab.benchmarks.bit_planes import BLOCK, collisions, doubled
-from deniable_lab.benchmarks.hash_pairs import EVERY, count_in_pieces, failing_pattern, one_and_two_bits, random_cells
+from deniable_lab.benchmarks.hash_pairs import (
+    EVERY,
+    AllPairs,
+    count_in_pieces,
+    failing_pattern,
+    one_and_two_bits,
+    random_cells,
+)
 
 
 def test_collisions_are_counted_as_defined():
@@ -15,7 +23,7 @@ def test_collisions_are_counted_as_defined():
     seeds = np.concatenate([np.arange(BLOCK, dtype=np.uint32) + start for start in starts])
     first, second = np.tril_indices(cells.size, -1)
     counted = set()
-    for odd in EVERY:
+    for odd in range(1, 64, 2):
         counts = collisions(starts, *cell_keys(cells), odd)
         for column, g in enumerate(doubled(odd)):
             buckets = [bucket_array(seeds, np.full(seeds.size, cell), g) for cell in cells]
@@ -23,7 +31,7 @@ def test_collisions_are_counted_as_defined():
                 np.count_nonzero(buckets[a] == buckets[b]) for a, b in zip(first, second, strict=True)
             ]
             counted.add(g)
-    assert counted == set(range(2, 65))
+    assert counted == set(EVERY)
 
 
 def test_the_chosen_keys_have_every_difference():
@@ -31,18 +39,47 @@ def test_the_chosen_keys_have_every_difference():
     assert (bits.count(1), bits.count(2), len(bits)) == (32, 496, 528)
     differences = set(failing_pattern().differences.tolist())
     assert differences == {t << 24 | t << 8 for t in range(1, 256)}
-    assert random_cells(100_000).differences.size == 100_128
+    assert random_cells(100_000).differences.size == 391 * 256
+    assert 0 not in random_cells(100_000).differences
+
+
+@pytest.mark.parametrize("g", [2, 3, 47, 64])
+def test_collisions_with_256_columns_are_counted_as_defined(g):
+    starts = np.array([0, 2**32 - bucket_masks.BLOCK], dtype=np.uint32)
+    seeds = np.concatenate([np.arange(bucket_masks.BLOCK, dtype=np.uint32) + start for start in starts])
+    cells = np.random.default_rng(g).choice(2**24, 259, replace=False)
+    keys, factors = cell_keys(cells)
+    columns, rows = (keys[:256], factors[:256]), (keys[256:], factors[256:])
+    counts = bucket_masks.cross_collisions(starts, rows, columns, g)
+    of_rows = [bucket_array(seeds, np.full(seeds.size, cell), g) for cell in cells[256:]]
+    for column in range(0, 256, 17):
+        buckets = bucket_array(seeds, np.full(seeds.size, cells[column]), g)
+        assert counts[:, column].tolist() == [np.count_nonzero(row == buckets) for row in of_rows]
+
+
+def test_what_256_columns_cannot_count_is_refused():
+    keys, factors = cell_keys(np.arange(256))
+    with pytest.raises(ValueError, match="cannot be counted"):
+        bucket_masks.cross_collisions(np.zeros(1, dtype=np.uint32), (keys, factors), (keys, factors), 65)
+
+
+def test_both_ways_of_counting_agree():
+    crossed = random_cells(2 * 256)
+    few = AllPairs("few", crossed.keys[[0, 255, 256, 257]])
+    one = crossed.count(np.zeros(1, dtype=np.uint32), (5, 64))
+    other = few.count(np.arange(0, bucket_masks.BLOCK, BLOCK, dtype=np.uint32), (5, 64))
+    assert np.array_equal(one[[0, 255, 256, 511]], other[[1, 2, 3, 4]])
 
 
 def test_an_interrupted_count_is_continued(tmp_path):
-    keys = random_cells(6)
-    whole = list(count_in_pieces(keys, 2**16, pieces=4))
-    begun = count_in_pieces(keys, 2**16, tmp_path / "kept.npz", pieces=4)
+    pairs = AllPairs("few", random_cells(1).keys[:4])
+    whole = list(count_in_pieces(pairs, 2**16, (2, 3, 64), pieces=4))
+    begun = count_in_pieces(pairs, 2**16, (2, 3, 64), tmp_path / "kept.npz", pieces=4)
     next(begun)
     begun.close()
-    rest = list(count_in_pieces(keys, 2**16, tmp_path / "kept.npz", pieces=4))
+    rest = list(count_in_pieces(pairs, 2**16, (2, 3, 64), tmp_path / "kept.npz", pieces=4))
     assert (len(whole), len(rest)) == (4, 3)
     assert (rest[-1].counts == whole[-1].counts).all()
     assert rest[-1].seeds == 2**16
     with pytest.raises(InvalidParameter, match="holds another count"):
-        next(count_in_pieces(random_cells(10), 2**16, tmp_path / "kept.npz", pieces=4))
+        next(count_in_pieces(pairs, 2**16, (2, 64), tmp_path / "kept.npz", pieces=4))

@@ -80,9 +80,9 @@ def check(
     names = [table.name for table in collection.tables]
     reports = sum(collection.reports_per_user(name) for name in names if collection[name].owner is None)
     click.echo(f"Specification {collection.sha256[:16]}…, design {collection.design}, fan-out {collection.fanout}.")
-    again = "" if collection.rounds is None else " in a round"
+    again = "in all" if collection.rounds is None else "in a round that is hers"
     each_round = PromiseNumbers.of(collection).one_round
-    click.echo(f"Each user sends {counted(reports, 'report')} and spends ε = {each_round:g} in all{again}.")
+    click.echo(f"Each user sends {counted(reports, 'report')} and spends ε = {each_round:g} {again}.")
     for owner in collection.owners or {}:
         key = next(table.key for table in collection.tables if table.owner == owner)
         spent = float(collection.spends_of(owner).epsilon)

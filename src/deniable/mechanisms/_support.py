@@ -68,11 +68,53 @@ def support_counts(seeds: Words32, chosen: Integers, buckets: int, keys: Words32
     return counts
 
 
+_FEW_BUCKETS = 1 << 16
+_TOTALS_BLOCK = 256
+
+
 @compiled
-def extreme_sums(
+def _small_buckets(
+    seeds: Words32, key: np.uint32, factor: np.uint32, buckets: np.uint32, offsets: Integers, chosen: Integers
+) -> None:
+    """Where the total of a cell's bucket is under each seed: ⌊hash · g / 2^32⌋ in 32 bits, as g is below 2^16."""
+    half = np.uint32(16)
+    for number in range(seeds.size):
+        hashed = hash_cell(seeds[number], key, factor)
+        carry = np.uint32(np.uint32((hashed & np.uint32(0xFFFF)) * buckets) >> half)
+        bucket = np.uint32(np.uint32(np.uint32((hashed >> half) * buckets) + carry) >> half)
+        chosen[number] = np.int64(bucket) * _TOTALS_BLOCK + offsets[number]
+
+
+@compiled
+def _extreme_of_few(
+    seeds: Words32, keys: Words32, factors: Words32, values: Floats, buckets: np.uint32, least: Floats, most: Floats
+) -> None:
+    """`extreme_sums` where buckets are hardly more than cells: totals of all of them, block by block of seeds."""
+    totals, offsets = np.empty(np.int64(buckets) * _TOTALS_BLOCK), np.arange(_TOTALS_BLOCK)
+    chosen = np.empty(_TOTALS_BLOCK, dtype=np.int64)
+    for start in range(0, seeds.size, _TOTALS_BLOCK):
+        some = seeds[start : start + _TOTALS_BLOCK]
+        totals[:] = 0.0
+        for cell in range(keys.size):
+            _small_buckets(some, keys[cell], factors[cell], buckets, offsets, chosen)
+            value = values[cell]
+            for number in range(some.size):
+                totals[chosen[number]] += value
+        low, high = least[start : start + some.size], most[start : start + some.size]
+        low[:] = totals[: some.size]
+        high[:] = totals[: some.size]
+        for bucket in range(1, np.int64(buckets)):
+            for number in range(some.size):
+                total = totals[bucket * _TOTALS_BLOCK + number]
+                low[number] = min(low[number], total)
+                high[number] = max(high[number], total)
+
+
+@compiled
+def _extreme_of_many(
     seeds: Words32, keys: Words32, factors: Words32, values: Floats, totals: Floats, least: Floats, most: Floats
 ) -> None:
-    """The smallest and the largest sum of the values in one bucket, for every seed. An empty bucket has the sum 0."""
+    """`extreme_sums` where most buckets are empty: only those that have a cell are looked at."""
     buckets = np.uint64(totals.size)
     taken = np.zeros(totals.size, dtype=np.int64)
     where = np.empty(keys.size, dtype=np.int64)
@@ -92,3 +134,15 @@ def extreme_sums(
             low = min(low, totals[where[index]])
             high = max(high, totals[where[index]])
         least[number], most[number] = low, high
+
+
+def extreme_sums(
+    seeds: Words32, keys: Words32, factors: Words32, values: Floats, buckets: int
+) -> tuple[Floats, Floats]:
+    """The smallest and the largest sum of the values in one bucket, for every seed. An empty bucket has the sum 0."""
+    least, most = np.empty(seeds.size), np.empty(seeds.size)
+    if buckets < min(_FEW_BUCKETS, 4 * keys.size):
+        _extreme_of_few(seeds, keys, factors, values, np.uint32(buckets), least, most)
+    else:
+        _extreme_of_many(seeds, keys, factors, values, np.zeros(buckets), least, most)
+    return least, most

@@ -8,6 +8,7 @@ import pytest
 import deniable as dn
 from deniable.client import Uploader
 from deniable.errors import InvalidData, InvalidParameter
+from deniable.ledger import Account
 from deniable.tables.reports.bundle import Bundle
 from deniable.tables.schema.pseudonyms import NAME_BYTES
 from deniable.tables.schema.report_format import REPORT_BYTES
@@ -35,6 +36,36 @@ def test_services_of_one_device_share_the_name_by_sharing_the_memory(tmp_path):
     bundle = profile.bundle()
     assert bundle == checkout.bundle() == SHOP.client(memory).bundle()  # after a restart too
     assert bundle.reports == b"".join(report.to_bytes() for report in (first, *others))
+
+
+@pytest.mark.parametrize("with_ledger", [False, True])
+def test_an_answer_without_its_charge_is_in_no_bundle(tmp_path, monkeypatch, with_ledger):
+    """A service that was killed between memory and charge: another one must not send for it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "notes"))
+    memory, ledger = tmp_path / "memory.json", dn.Ledger(tmp_path / "ledger.json", limit=8.0)
+    profile, checkout = SHOP.client(memory, ledger=ledger), SHOP.client(memory, ledger=ledger if with_ledger else None)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Account, "charge", killed)
+        with pytest.raises(KeyboardInterrupt):
+            profile.report("users", {"age": 31})
+    checkout.reports("orders", [])
+    uploader = Uploader(checkout, "http://127.0.0.1:9", queue=tmp_path / "queue.json")
+    uploader.add("orders", [])
+    assert (checkout.missing(), uploader.waiting) == (("users",), 0)
+    with pytest.raises(InvalidData, match="'users' has not reported yet"):
+        checkout.bundle()
+    paid = SHOP.spent_on("orders").epsilon if with_ledger else 0
+    assert ledger.spent == paid
+    profile.report("users", {"age": 90})  # the same bytes, and now they are paid for
+    assert ledger.spent == paid + SHOP.spent_on("users").epsilon
+    assert checkout.missing() == ()
+    assert checkout.bundle() == profile.bundle()
+    profile.report("users", {"age": 90})
+    assert ledger.spent == paid + SHOP.spent_on("users").epsilon
 
 
 def test_a_copy_of_the_memory_says_the_same_and_another_memory_has_another_name(tmp_path):

@@ -197,6 +197,20 @@ def test_a_queue_is_bounded_and_damage_is_noticed(tmp_path, monkeypatch):
             device.send()
 
 
+def test_collections_do_not_share_a_queue(tmp_path, collecting):
+    device = uploader(tmp_path, collecting.url)
+    device.add("users", [{"age": 31}])
+    other = SHOP.with_settings(epsilon=0.5).client(tmp_path / "memory.json", user="7")
+    second = Uploader(other, collecting.url, user="7", queue=tmp_path / "queue.json")
+    for use in (lambda: second.add("users", [{"age": 31}]), second.send, lambda: second.waiting):
+        with pytest.raises(Failure, match=r"holds reports of another collection\. Nothing was sent or queued"):
+            use()
+    assert (collecting.bodies, device.waiting) == ([], 1)
+    assert device.deliver()
+    second.add("users", [{"age": 31}])  # an empty queue may change hands
+    assert second.waiting == 1
+
+
 def test_settings_that_cannot_be(tmp_path):
     client = SHOP.client(user="7")
     for url in ("collector.example", "ftp://collector.example", "http://"):

@@ -1,8 +1,8 @@
-"""Collisions of many pairs of cells at once, exactly: hashes as bit planes, pairs as three operations for 64 seeds.
+"""Collisions of all pairs of a few cells, exactly: hashes as bit planes, pairs as three operations for 64 seeds.
 
 The hash of every cell is computed once per seed, not once per pair. Its first six bits go into six words, one bit for
 each of 64 seeds. Two cells share one of 2^e buckets under the seeds at which the first e words agree, so that six
-exclusive ors and counts of bits give the collisions for g = 2, 4, …, 64. All 2^32 seeds of 10^5 pairs take two hours.
+exclusive ors and counts of bits give the collisions for g = 2, 4, …, 64. For many pairs see `bucket_masks.py`.
 
 The bucket of g = m·2^j without its last bit is that of g = m·2^(j − 1): the six bits of the bucket for the largest of
 these g give the collisions for all of them, for every odd m as for m = 1. All g from 2 to 64 take 32 such counts.

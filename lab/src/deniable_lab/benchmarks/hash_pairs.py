@@ -2,7 +2,7 @@
 
 Of two cells, the share of seeds under which they fall into the same one of g buckets should be 1/g. It is counted over
 all 2^32 seeds, or over a part of them, for powers of two or for every g from 2 to 64, for pairs whose keys differ in
-one bit or in two, in the pattern in which two rounds of multiplications fail, and for all pairs of some random cells.
+one bit or in two, in the pattern in which two rounds of multiplications fail, and for pairs of random cells.
 Over all seeds a random function would be off by √(g − 1)/2^16 of 1/g: between 0.00002 and 0.0001.
 """
 
@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,11 +21,11 @@ from deniable.errors import InvalidParameter
 from deniable.mechanisms._compiled import compiled
 from deniable.mechanisms._support import hash_cell
 from deniable.mechanisms.hashing import CELL_OFFSET, FIRST_MULTIPLIER, SECOND_MULTIPLIER, cell_keys, mix_array
-from deniable_lab.benchmarks.bit_planes import BLOCK, MOST_BUCKETS, collisions, doubled
+from deniable_lab.benchmarks import bit_planes, bucket_masks
+from deniable_lab.benchmarks.bit_planes import MOST_BUCKETS, collisions, doubled
+from deniable_lab.benchmarks.bucket_masks import COLUMNS, cross_collisions
 
-POWERS = (1,)
-EVERY = tuple(range(1, MOST_BUCKETS, 2))
-"""Odd numbers: what is counted is g = these and their doubles, up to 64."""
+EVERY = tuple(range(2, MOST_BUCKETS + 1))
 SEEDS = 2**32
 _M1, _M2 = np.uint32(FIRST_MULTIPLIER), np.uint32(SECOND_MULTIPLIER)
 
@@ -45,12 +45,41 @@ def _factors(keys: Words32) -> Words32:
     return mix_array(keys + np.uint32(CELL_OFFSET)) | np.uint32(1)
 
 
+class Pairs(Protocol):
+    """Pairs of cells, and the collisions of each."""
+
+    @property
+    def name(self) -> str:
+        """What the pairs have in common."""
+        ...
+
+    @property
+    def keys(self) -> Words32:
+        """The keys of all cells."""
+        ...
+
+    @property
+    def block(self) -> int:
+        """Seeds that one start stands for."""
+        ...
+
+    @property
+    def differences(self) -> Words32:
+        """The bits in which the two keys of a pair differ, pair by pair."""
+        ...
+
+    def count(self, starts: Words32, buckets: Sequence[int]) -> Integers:
+        """Seeds under which the two cells share a bucket: a row for each pair, a column for each g."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Keys:
-    """Keys of cells of which every pair is measured."""
+class AllPairs:
+    """Every pair of a few cells. All doubles of an odd number are counted at once."""
 
     name: str
     keys: Words32
+    block: int = bit_planes.BLOCK
 
     @property
     def differences(self) -> Words32:
@@ -58,25 +87,51 @@ class Keys:
         first, second = np.tril_indices(self.keys.size, -1)
         return np.asarray(self.keys[first] ^ self.keys[second])
 
+    def count(self, starts: Words32, buckets: Sequence[int]) -> Integers:
+        """Collisions of every pair for each g."""
+        factors = _factors(self.keys)
+        counted: dict[int, Integers] = {}
+        for odd in sorted({g // (g & -g) for g in buckets}):
+            columns = collisions(starts, self.keys, factors, odd)
+            counted.update(zip(doubled(odd), columns.T, strict=True))
+        return np.column_stack([counted[g] for g in buckets])
 
-def one_and_two_bits(seed: int = 1) -> Keys:
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CrossPairs:
+    """Each of the first 256 cells with each of the others."""
+
+    name: str
+    keys: Words32
+    block: int = bucket_masks.BLOCK
+
+    @property
+    def differences(self) -> Words32:
+        """The bits in which the two keys of a pair differ."""
+        return np.asarray(self.keys[COLUMNS:, None] ^ self.keys[None, :COLUMNS]).ravel()
+
+    def count(self, starts: Words32, buckets: Sequence[int]) -> Integers:
+        """Collisions of every pair for each g."""
+        factors = _factors(self.keys)
+        rows, columns = (self.keys[COLUMNS:], factors[COLUMNS:]), (self.keys[:COLUMNS], factors[:COLUMNS])
+        return np.column_stack([cross_collisions(starts, rows, columns, g).ravel() for g in buckets])
+
+
+def one_and_two_bits(seed: int = 1) -> AllPairs:
     """A random key and the 32 that differ from it in one bit: any two of these differ in two bits."""
-    return Keys("one or two bits", _around([0] + [1 << bit for bit in range(32)], seed))
+    return AllPairs("one or two bits", _around([0] + [1 << bit for bit in range(32)], seed))
 
 
-def failing_pattern(seed: int = 2) -> Keys:
+def failing_pattern(seed: int = 2) -> AllPairs:
     """31 keys whose differences are all t<<24 | t<<8: any t is that of a low half byte and a high one."""
     halves = [*range(16), *(half << 4 for half in range(1, 16))]
-    return Keys("t<<24 | t<<8", _around([t << 24 | t << 8 for t in halves], seed))
+    return AllPairs("t<<24 | t<<8", _around([t << 24 | t << 8 for t in halves], seed))
 
 
-def random_cells(pairs: int, below: int = 2**24, seed: int = 3) -> Keys:
-    """The keys of so many different random cells that they make at least this number of pairs."""
-    count = 2
-    while count * (count - 1) // 2 < pairs:
-        count += 1
-    cells = np.random.default_rng(seed).choice(below, count, replace=False)
-    return Keys("random cells", cell_keys(cells)[0])
+def random_cells(pairs: int, below: int = 2**24, seed: int = 3) -> CrossPairs:
+    """The keys of so many different random cells that 256 of them and the others make at least this number of pairs."""
+    cells = np.random.default_rng(seed).choice(below, COLUMNS + -(-pairs // COLUMNS), replace=False)
+    return CrossPairs("random cells", cell_keys(cells)[0])
 
 
 def _around(differences: list[int], seed: int) -> Words32:
@@ -84,9 +139,9 @@ def _around(differences: list[int], seed: int) -> Words32:
     return np.asarray(base ^ np.array(differences, dtype=np.uint32))
 
 
-def piece_starts(piece: int, pieces: int, seeds: int) -> Words32:
+def piece_starts(piece: int, pieces: int, seeds: int, block: int) -> Words32:
     """The blocks of seeds of one of several pieces: every piece is spread over all seeds, and no two share any."""
-    blocks = seeds // BLOCK
+    blocks = seeds // block
     chosen = np.arange(piece, blocks, pieces, dtype=np.uint64)
     return (chosen * np.uint64(SEEDS // blocks)).astype(np.uint32)
 
@@ -95,7 +150,7 @@ def piece_starts(piece: int, pieces: int, seeds: int) -> Words32:
 class Counted:
     """Collisions of every pair, for each g, under the seeds that have been tried so far."""
 
-    keys: Keys
+    pairs: Pairs
     seeds: int
     counts: Integers
     buckets: Integers
@@ -113,30 +168,27 @@ class Counted:
 
 
 def count_in_pieces(
-    keys: Keys, seeds: int, kept: Path | None = None, pieces: int = 256, odd: Sequence[int] = POWERS
+    pairs: Pairs, seeds: int, buckets: Sequence[int], kept: Path | None = None, pieces: int = 256
 ) -> Iterator[Counted]:
     """Count under so many seeds, piece by piece; `kept` is a file in which an interrupted count is continued."""
-    pieces = min(pieces, seeds // BLOCK)
-    buckets = np.array([g for number in odd for g in doubled(number)])
-    counts, done = np.zeros((keys.keys.size * (keys.keys.size - 1) // 2, buckets.size), dtype=np.int64), 0
+    pieces = min(pieces, seeds // pairs.block)
+    counts, done = np.zeros((pairs.differences.size, len(buckets)), dtype=np.int64), 0
+    of = [seeds, pieces, *buckets]
     if kept is not None and kept.exists():
         with np.load(kept) as file:
-            if not (np.array_equal(file["keys"], keys.keys) and file["of"].tolist() == [seeds, pieces]):
+            if not (np.array_equal(file["keys"], pairs.keys) and file["of"].tolist() == of):
                 raise InvalidParameter("keep", f"{kept.name} holds another count", "Name another file.")
             counts, done = file["counts"], int(file["done"])
-            if counts.shape[1] != buckets.size:
-                raise InvalidParameter("keep", f"{kept.name} holds another count", "Name another file.")
     per_piece = seeds // pieces
     if done == pieces:
-        yield Counted(keys, seeds, counts, buckets)
+        yield Counted(pairs, seeds, counts, np.array(buckets))
     for piece in range(done, pieces):
-        starts, factors = piece_starts(piece, pieces, seeds), _factors(keys.keys)
-        counts += np.hstack([collisions(starts, keys.keys, factors, number) for number in odd])
+        counts += pairs.count(piece_starts(piece, pieces, seeds, pairs.block), buckets)
         if kept is not None:
             unfinished = kept.with_name(kept.name + ".part.npz")
-            np.savez(unfinished, keys=keys.keys, of=np.array([seeds, pieces]), done=piece + 1, counts=counts)
+            np.savez(unfinished, keys=pairs.keys, of=np.array(of), done=piece + 1, counts=counts)
             unfinished.replace(kept)
-        yield Counted(keys, (piece + 1) * per_piece, counts, buckets)
+        yield Counted(pairs, (piece + 1) * per_piece, counts, np.array(buckets))
 
 
 @compiled

@@ -17,21 +17,31 @@ from deniable.cli.terminal import progress, show, table
     show_default=True,
     help="Hash seeds under which every pair is tried, as a power of two; 32 means all.",
 )
-@click.option("--pairs", type=click.IntRange(1), default=2_000, show_default=True, help="Pairs of random cells.")
+@click.option(
+    "--pairs", type=click.IntRange(0), default=2_000, show_default=True, help="Pairs of random cells; may be 0."
+)
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder in which counts are kept, so that an interrupted run is continued.",
 )
-@click.option("--every", is_flag=True, help="Every number of buckets from 2 to 64, not powers of two alone.")
-def hash_pairs(seeds: int, pairs: int, keep: Path | None, every: bool) -> None:
+@click.option(
+    "--buckets",
+    type=click.IntRange(2, 64),
+    multiple=True,
+    default=(2, 8, 64),
+    show_default=True,
+    help="Number of buckets g; repeat it for several.",
+)
+@click.option("--every", is_flag=True, help="Every number of buckets from 2 to 64.")
+def hash_pairs(seeds: int, pairs: int, keep: Path | None, buckets: tuple[int, ...], every: bool) -> None:
     """How often two cells share a bucket, and what the hash costs.
 
-    For 993 pairs of cells whose keys differ in one or two bits or in the pattern t<<24 | t<<8, and for all pairs of
-    some random cells below 2^24, the share of seeds under which both fall into one of g buckets, next to 1/g. Columns:
-    the largest relative error of a pair, what chance alone would leave, and the root of the mean squared error, in
-    multiples of that. With --seeds 32 every seed is tried: 4 minutes of processor time, and two and a half hours for
-    --pairs 100000. With --every it takes 32 times as long.
+    For 993 pairs of cells whose keys differ in one or two bits or in the pattern t<<24 | t<<8, and for pairs of 256
+    random cells below 2^24 with others, the share of seeds under which both fall into one of g buckets, next to 1/g.
+    Columns: the largest relative error of a pair, what chance alone would leave, and the root of the mean squared
+    error, in multiples of that. With --seeds 32 every seed is tried: for --pairs 100000 this takes half an hour of
+    processor time for each g.
 
     \b
     Example:
@@ -39,7 +49,7 @@ def hash_pairs(seeds: int, pairs: int, keep: Path | None, every: bool) -> None:
     """
     from deniable_lab.benchmarks.hash_pairs import (
         EVERY,
-        POWERS,
+        Pairs,
         count_in_pieces,
         failing_pattern,
         one_and_two_bits,
@@ -48,17 +58,21 @@ def hash_pairs(seeds: int, pairs: int, keep: Path | None, every: bool) -> None:
     )
 
     made = table("Collisions of two cells", "pairs", "seeds", "g", "worst", "chance", "rms/chance", numbers_from=1)
-    groups = (one_and_two_bits(), failing_pattern(), random_cells(pairs))
+    chosen = EVERY if every else tuple(sorted(set(buckets)))
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
-    for number, keys in enumerate(groups):
-        kept = None if keep is None else keep / f"{number}{'-every' if every else ''}.npz"
-        *_, counted = count_in_pieces(keys, 2**seeds, kept, odd=EVERY if every else POWERS)
-        for index in counted.buckets.argsort() if every else (0, 1, 2, -1):
-            errors, chance = counted.errors[:, index], float(counted.chance[index])
-            rms = float((errors**2).mean() ** 0.5)
-            row = (f"{abs(errors).max():.1e}", f"{chance:.1e}", f"{rms / chance:.3f}")
-            made.add_row(f"{len(errors):,} of {keys.name}", f"2^{seeds}", str(counted.buckets[index]), *row)
+    groups: list[Pairs] = [one_and_two_bits(), failing_pattern()]
+    if pairs:
+        groups.append(random_cells(pairs))
+    for number, group in enumerate(groups):
+        for counted_at_once in [chosen] if number < 2 else [(g,) for g in chosen]:
+            name = f"{number}-{seeds}-{'every' if every and number < 2 else '-'.join(map(str, counted_at_once))}.npz"
+            *_, counted = count_in_pieces(group, 2**seeds, counted_at_once, None if keep is None else keep / name)
+            for index, g in enumerate(counted_at_once):
+                errors, chance = counted.errors[:, index], float(counted.chance[index])
+                rms = float((errors**2).mean() ** 0.5)
+                row = (f"{abs(errors).max():.1e}", f"{chance:.1e}", f"{rms / chance:.3f}")
+                made.add_row(f"{len(errors):,} of {group.name}", f"2^{seeds}", str(g), *row)
     show(made)
     click.echo(f"The loop over reports takes {slowdown():.2f} times the processor time of the hash before it.")
 

@@ -322,16 +322,13 @@ def _bounds(view: ViewWeights, weights: Floats) -> tuple[float, float]:
 
 def ranges(view: ViewWeights, weights: Floats, seeds: Words32) -> tuple[Floats, Floats]:
     """For each of some seeds, the least and the most that supported cells add, over all y."""
-    cells, values = _signals(view, weights)
-    least, most = np.empty(seeds.size), np.empty(seeds.size)
     if not isinstance(view.oracle.support, HashedCells):
-        least[:], most[:] = _bounds(view, weights)
-        return least, most
+        low, high = _bounds(view, weights)
+        return np.full(seeds.size, low), np.full(seeds.size, high)
     from deniable.mechanisms._support import extreme_sums  # compiled, which takes a while to import
 
-    buckets = view.oracle.support.buckets
-    extreme_sums(np.ascontiguousarray(seeds), *cell_keys(cells), values, np.zeros(buckets), least, most)
-    return least, most
+    cells, values = _signals(view, weights)
+    return extreme_sums(np.ascontiguousarray(seeds), *cell_keys(cells), values, view.oracle.support.buckets)
 
 
 def searched(view: ViewWeights, weights: Floats, *, exact: bool) -> tuple[float, float]:

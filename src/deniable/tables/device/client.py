@@ -27,7 +27,14 @@ from deniable.tables.coins.assigned_coins import Coins, coins_of_slots, round_of
 from deniable.tables.coins.turns import SECRET_BYTES, turn_prefix, turns_of
 from deniable.tables.device.lifetimes import Lifetime, StickyDraws
 from deniable.tables.device.randomising import drawn_view, randomise
-from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with, name_of_draw
+from deniable.tables.device.sent_reports import (
+    FileMemory,
+    ProcessMemory,
+    ReportMemory,
+    alone_with,
+    name_of_draw,
+    name_of_draw_at,
+)
 from deniable.tables.reports.bundle import Bundle
 from deniable.tables.reports.report import Report, kind_of
 from deniable.tables.schema.attributes import Table
@@ -147,7 +154,7 @@ class Client:
         with self._alone():
             turn = self._is_her_turn(number)
             names = [table.name for table in self._collection.tables if turn]
-            return tuple(name for name in names if self._key(name, number) not in self._memory)
+            return tuple(name for name in names if not self._may_leave(self._key(name, number)))
 
     def bundle(self, round: int | None = None) -> Bundle | None:  # noqa: A002
         """All reports of a user in one message, under the name that this memory has in this collection.
@@ -173,6 +180,10 @@ class Client:
                 self._memory[key] = self._randbelow(2 ** (8 * NAME_BYTES)).to_bytes(NAME_BYTES, "big").hex()
             sent = "".join(self._memory[self._key(table.name, number)] for table in self._collection.tables)
             return Bundle(self._memory[key], bytes.fromhex(sent))
+
+    def _may_leave(self, key: str) -> bool:
+        """Whether an answer may go into a bundle: a client with a ledger may have ended between memory and charge."""
+        return key in self._memory and (name_of_draw_at(key) not in self._memory or f"{key}:paid" in self._memory)
 
     def _checked_round(self, number: int | None) -> int:
         """The round that is asked; 0 in a collection without rounds."""
@@ -236,6 +247,8 @@ class Client:
             drawn = name_of_draw(self._memory, asked.key)
             sent = self._answer(asked)
             account.charge(replace(charge, key=drawn))
+        if specification.ids == PSEUDONYM:  # whoever makes the bundle may not know this ledger
+            self._memory[f"{asked.key}:paid"] = drawn
         return sent
 
     def _group(self, table: str) -> str:

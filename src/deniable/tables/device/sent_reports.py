@@ -104,13 +104,18 @@ def _read(content: bytes) -> dict[str, str] | None:
         return None
 
 
+def name_of_draw_at(key: str) -> str:
+    """Where the memory keeps that a ledger pays for an answer, since before it was drawn."""
+    return f"{key}:draw"
+
+
 def name_of_draw(memory: MutableMapping[str, str], key: str) -> str:
     """What a ledger calls the draw of an answer, so that the answer is paid for once however often it is sent.
 
     The name is random and kept next to the answer. An answer that is about to be drawn gets a new one: two draws may
     come out alike, and both are to be paid for.
     """
-    name = f"{key}:draw"
+    name = name_of_draw_at(key)
     if key not in memory or name not in memory:
         memory[name] = secrets.token_hex(32)
     return hashlib.sha256(f"{key}:{memory[name]}".encode()).hexdigest()

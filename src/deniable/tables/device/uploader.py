@@ -42,9 +42,9 @@ class Uploader:
 
     `url` is the collector's address and `user` the id under which reports are sent; it is left out, like the token,
     where devices send bundles under names of their own (`ids="pseudonym"`). `queue` is a file, one for each
-    device; what is in it survives a restart. `client` should have a memory on the disk too, and a ledger: a report
-    comes into the queue only after both have been written. With `delay_s`, every delivery first waits a random time up
-    to that, so that it does not show when something happened.
+    collection of a device; what is in it survives a restart. `client` should have a memory on the disk too, and a
+    ledger: a report comes into the queue only after both have been written. With `delay_s`, every delivery first waits
+    a random time up to that, so that it does not show when something happened.
 
     >>> import deniable as dn, pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -83,6 +83,7 @@ class Uploader:
         self._client, self._parts, self._token, self._user = client, parts, token, user if user is not None else ""
         self._path = f"{parts.path.rstrip('/')}/v1/collections/{quote(name, safe='')}/reports"
         self._queue, self._delay_s, self._sleep = Path(queue), delay_s, sleep
+        self._of = client.collection.sha256
         self.refused: Counter[str] = Counter()
         """Reports that the collector refused for good, by reason."""
 
@@ -90,7 +91,7 @@ class Uploader:
     def waiting(self) -> int:
         """Reports in the queue."""
         with self._locked() as file:
-            return len(_entries(file))
+            return len(self._entries(file))
 
     def add(
         self,
@@ -111,7 +112,7 @@ class Uploader:
         else:
             lines = [report.to_json(self._user, table, public) for report in reports]
         with self._locked() as file:
-            queued = _entries(file)
+            queued = self._entries(file)
             new = [line for line in lines if line not in queued]
             if len(queued) + len(new) > MOST_QUEUED:
                 raise Failure(
@@ -119,13 +120,13 @@ class Uploader:
                     "repeats the same bytes and costs nothing."
                 )
             if new:
-                file.write(_written(queued + new))
+                file.write(self._written(queued + new))
 
     def send(self) -> bool:
         """Try once to deliver what waits; whether all of it was answered."""
         while True:
             with self._locked() as file:
-                batch = _entries(file)[:REPORTS_AT_ONCE]
+                batch = self._entries(file)[:REPORTS_AT_ONCE]
             if not batch:
                 return True
             answer = self._post("\n".join(batch).encode())
@@ -134,7 +135,7 @@ class Uploader:
             self.refused.update(failed["reason"] for failed in answer)
             with self._locked() as file:
                 answered = set(batch)
-                file.write(_written([line for line in _entries(file) if line not in answered]))
+                file.write(self._written([line for line in self._entries(file) if line not in answered]))
 
     def deliver(self, attempts: int = 10) -> bool:
         """Try several times, with longer and longer pauses of random length; whether all was answered."""
@@ -184,6 +185,29 @@ class Uploader:
     def _locked(self) -> LockedFile:
         return LockedFile(self._queue, "the queue", cost="Nothing was sent", wait_s=10.0)
 
+    def _written(self, lines: list[str]) -> bytes:
+        return json.dumps(sealed({"lines": lines, "collection": self._of}, _QUEUE_SEAL_KEY)).encode()
+
+    def _entries(self, file: LockedFile) -> list[str]:
+        """What waits. Reports of two collections in one queue would reach one collector, and link two names."""
+        content = file.read()
+        if content is None:
+            return []
+        try:
+            queued = unsealed(json.loads(content), _QUEUE_SEAL_KEY, "queue")
+            lines, of = [str(line) for line in queued["lines"]], queued.get("collection", self._of)
+        except (ValueError, KeyError, TypeError, RecursionError, InvalidData):
+            raise Failure(
+                "the queue is damaged. Nothing was sent. Remove the file and add the rows again: with the device's "
+                "memory the same bytes are sent, and nothing is spent."
+            ) from None
+        if lines and of != self._of:
+            raise Failure(
+                f"the queue {self._queue.name!r} holds reports of another collection. Nothing was sent or queued. "
+                "Use one queue per collection; reports are drawn and remembered, so asking again costs nothing."
+            )
+        return lines
+
     def __repr__(self) -> str:
         return f"Uploader({self._parts.scheme}://{self._parts.netloc.rpartition('@')[2]})"
 
@@ -209,21 +233,3 @@ def _failed(content: bytes) -> list[dict[str, Any]] | None:
         return failed if isinstance(answer["accepted"], int) else None
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-
-
-def _written(lines: list[str]) -> bytes:
-    return json.dumps(sealed({"lines": lines}, _QUEUE_SEAL_KEY)).encode()
-
-
-def _entries(file: LockedFile) -> list[str]:
-    content = file.read()
-    if content is None:
-        return []
-    try:
-        lines = unsealed(json.loads(content), _QUEUE_SEAL_KEY, "queue")["lines"]
-        return [str(line) for line in lines]
-    except (ValueError, KeyError, TypeError, RecursionError, InvalidData):
-        raise Failure(
-            "the queue is damaged. Nothing was sent. Remove the file and add the rows again: with the device's memory "
-            "the same bytes are sent, and nothing is spent."
-        ) from None

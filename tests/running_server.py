@@ -27,7 +27,7 @@ class Running:
 
     def close(self):
         self._server.should_exit = True
-        self._thread.join(30)
+        self._thread.join(300)
         self._listening.close()
         self.collector.close()
 

@@ -1,13 +1,16 @@
 """Plain uploads, which their connection answers: the same answers as the application's, in order, after the commit."""
 
+import asyncio
+import random
 import re
 import threading
 import time
 
 import pytest
+from uvicorn.server import ServerState
 
 from asgi import SHOP, report_of
-from deniable.service import application, serving
+from deniable.service import application, direct_uploads, serving
 from deniable.service.tokens import make_token
 from deniable.tables.reports.upload_format import BINARY_REPORTS, binary_body
 from running_server import Running, answer, upload
@@ -126,6 +129,73 @@ def test_a_body_in_pieces_one_that_stops_and_one_that_is_cut(server):
         assert (status, headers["connection"], b'"error":"slow"' in body) == (408, "close", True)
         assert connection.recv(1) == b""
     assert server.stored == before
+
+
+class Written(asyncio.Transport):
+    """A connection whose other side only listens."""
+
+    def __init__(self):
+        super().__init__({"peername": ("127.0.0.1", 9), "sockname": ("127.0.0.1", 8710)})
+        self.data = b""
+
+    def write(self, data):
+        self.data += data
+
+    def is_closing(self):
+        return False
+
+    def close(self):
+        pass
+
+
+def queued(server, monkeypatch, chunks):
+    """What is queued of these chunks of one connection, each answered at once, and how often a head was parsed."""
+    seen, heads = [], []
+
+    def queue(uploads, upload):
+        seen.append((dict(upload.head.fields), bytes(upload.body)))
+        upload.set_result(b"{}")
+
+    plain = direct_uploads.UploadHttp._plain_head
+    monkeypatch.setattr(direct_uploads.DirectUploads, "queue", queue)
+    monkeypatch.setattr(direct_uploads.UploadHttp, "_plain_head", lambda it: heads.append(1) or plain(it))
+    config = serving._config(server.collector, server.collector.settings)
+    config.load()
+    loop, transport = asyncio.new_event_loop(), Written()
+    protocol = config.http_protocol_class(config=config, server_state=ServerState(), app_state={}, _loop=loop)
+    protocol.connection_made(transport)
+    for chunk in chunks:
+        protocol.data_received(chunk)
+    protocol.connection_lost(None)
+    loop.close()
+    assert transport.data.count(b"HTTP/1.1 200 OK") == len(seen)
+    return seen, len(heads)
+
+
+def test_heads_that_come_again_are_not_parsed_and_nothing_else_changes(server, monkeypatch):
+    """Requests in random pieces: whatever is taken for a head that came before has its bytes."""
+    first = upload(b"\x00\x017" + bytes(32))
+    assert queued(server, monkeypatch, [first] * 5)[1] == 1
+    assert queued(server, monkeypatch, [first[:-1], first[-1:], first, first, first])[1] == 2
+    texts = [
+        upload(bytes([number]) * size, f"x-number: {more}\r\n")
+        for number, size, more in ((1, 40, "1"), (2, 40, "1"), (3, 40, "2"), (4, 0, "1"), (5, 41, "1"), (6, 300, "1"))
+    ]
+    texts.append(upload(b"POST /\r\n\r\nPOST /"))
+    for seed in range(100):
+        source = random.Random(seed)  # noqa: S311 - no secret
+        chosen = [source.choice(texts[: source.randint(1, len(texts))]) for _ in range(8)]
+        chunks, rest = [], b""
+        for text in chosen:  # mostly a request at a time, some in pieces, some together
+            cut = source.randint(1, len(text) - 1) if source.random() < 0.3 else len(text)
+            chunks, rest = (
+                ([*chunks, rest + text[:cut]], text[cut:]) if source.random() < 0.9 else (chunks, rest + text)
+            )
+        chunks.append(rest)
+        given, _ = queued(server, monkeypatch, chunks)
+        assert [body for _, body in given] == [text.partition(b"\r\n\r\n")[2] for text in chosen]
+        numbers = [re.findall(rb"x-number: (\d)", text) for text in chosen]
+        assert [[fields["x-number"].encode()] if "x-number" in fields else [] for fields, _ in given] == numbers
 
 
 def test_there_is_no_answer_before_the_commit(server, monkeypatch):

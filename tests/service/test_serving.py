@@ -15,8 +15,11 @@ import pytest
 
 import deniable as dn
 from asgi import REPORTS, SHOP, report_of
-from deniable.service.collector import init_folder
+from deniable.files import InUse
+from deniable.service.collector import init_folder, open_collector
+from deniable.service.settings import ServeSettings
 from deniable.tables.reports.upload_format import BINARY_REPORTS, binary_body
+from running_server import Running
 from self_signed import self_signed
 
 IDS = [f"user {number}" for number in range(40)]
@@ -40,6 +43,16 @@ def running(folder, *options, **environment):
             process.kill()
 
 
+@contextmanager
+def running_here(folder, **settings):
+    """A server in a thread of this process; gives its port."""
+    server = Running(folder, **settings)
+    try:
+        yield server.port
+    finally:
+        server.close()
+
+
 def post(port, body, timeout=30):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:
@@ -61,8 +74,10 @@ def test_what_was_answered_survives_kill_9_and_can_be_asked(tmp_path, reports):
     with running(folder) as (process, port):
         for uid in IDS[:20]:
             assert post(port, binary_body([(uid, reports[uid])]))[0] == 200
-        # While it runs, the folder is a database.
+        # While it runs, the folder is a database, and of one server only.
         assert dn.connect(folder).stores["users"].rows == 20
+        with pytest.raises(InUse, match=r"in use by another process or thread\. Nothing was started"):
+            open_collector(folder, ServeSettings(port=0))
         process.send_signal(signal.SIGKILL)
         process.wait(10)
     with running(folder) as (process, port):
@@ -76,26 +91,14 @@ def test_what_was_answered_survives_kill_9_and_can_be_asked(tmp_path, reports):
                 connection.shutdown(socket.SHUT_WR)
                 assert b" 200 " not in connection.recv(1000)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(300) == 0
         assert '"message": "stopped", "reports": 40' in process.stderr.read()
     assert dn.connect(folder).stores["users"].rows == 40
     assert not list(folder.glob("*.lock"))
 
 
-def test_a_second_server_on_one_folder_is_refused(tmp_path):
-    folder = tmp_path / "collected"
-    init_folder(SHOP, folder)
-    with running(folder):
-        command = [sys.executable, "-m", "deniable", "serve", str(folder), "--port", "0"]
-        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert ended.returncode == 1
-    assert "in use by another process or thread. Nothing was started" in ended.stderr
-
-
 def test_a_head_that_is_too_long_or_too_slow_ends_the_connection(tmp_path):
-    folder = tmp_path / "collected"
-    init_folder(SHOP, folder)
-    with running(folder, DENIABLE_SERVE_HEADER_SECONDS="3") as (_, port):
+    with running_here(tmp_path / "collected", header_seconds=3) as port:
         with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nx: " + b"y" * 17_000)
             assert b" 431 " in connection.recv(1000)
@@ -115,11 +118,9 @@ def test_a_head_that_is_too_long_or_too_slow_ends_the_connection(tmp_path):
 
 
 def test_tls_a_slow_body_and_too_many_connections(tmp_path):
-    folder = tmp_path / "collected"
-    init_folder(SHOP, folder)
     certificate, key = self_signed(tmp_path)
-    settings = {"CERTIFICATE": certificate, "PRIVATE_KEY": key, "BODY_SECONDS": 1, "CONNECTIONS": 4}
-    with running(folder, **{f"DENIABLE_SERVE_{name}": str(value) for name, value in settings.items()}) as (_, port):
+    settings = {"certificate": str(certificate), "private_key": str(key), "body_seconds": 1, "connections": 4}
+    with running_here(tmp_path / "collected", **settings) as port:
         trusted = ssl.create_default_context(cafile=str(certificate))
 
         def connected():

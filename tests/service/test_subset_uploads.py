@@ -32,7 +32,7 @@ def test_masks_come_back_as_they_were_sent_and_answers_are_the_same_everywhere(t
     assert served.send(*pairs).json["repeated"] == 80
     opened = collector_folder(served.folder)
     seal(opened, served.collector.store, tmp_path / "sealed")
-    live = [served.collector.questions.ask(lambda db, q=q: db.sql(q).scalar()).result(60) for q in QUESTIONS]
+    live = [served.collector.questions.ask(lambda db, q=q: db.sql(q).scalar()).result(300) for q in QUESTIONS]
     served.close()
     gathered = SURVEY.gather([report.to_json(uid, "people") for uid, report in sent.items()])
     kept = dict(zip(*(gathered.tables["people"][name].to_pylist() for name in ("uid", "y")), strict=True))

@@ -19,7 +19,7 @@ from deniable.tables.schema.pseudonyms import PSEUDONYM
 VOUCHED_HEADER = "deniable-user"
 EVERYBODY = "*"
 _ONLY_ONCE = ("authorization", VOUCHED_HEADER, "content-type", "content-encoding")
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+_FORWARDED = frozenset(("forwarded", "x-forwarded-for", "x-real-ip", "via"))
 
 
 def address_of(request: Request) -> str:
@@ -66,7 +66,7 @@ def uploader(collector: Collector, headers: Mapping[str, str], address: str) -> 
     if collector.settings.needs_token:
         needed = "a proxy that is listed" if collector.folder.collection.ids == PSEUDONYM else "a token"
         raise Refused(401, "no_token", f"Uploads need {needed}.")
-    if not collector.settings.open and any(header in headers for header in _FORWARDED):
+    if not collector.settings.open and not _FORWARDED.isdisjoint(headers):
         # The port is open because only this machine can reach it, and this came from elsewhere.
         raise Refused(401, "forwarded", "Forwarded uploads need a token, or a proxy that is listed.")
     return None
@@ -93,13 +93,14 @@ def refuse_expired(keys: Keys, presented: str, now: float) -> None:
 def is_local(collector: Collector, request: Request) -> bool:
     """Whether a request comes from this machine itself, through no proxy that says so."""
     return (
-        collector.settings.is_loopback
-        and is_loopback(address_of(request))
-        and not any(header in request.headers for header in _FORWARDED)
+        collector.settings.is_loopback and is_loopback(address_of(request)) and _FORWARDED.isdisjoint(request.headers)
     )
 
 
 def bearer(headers: Mapping[str, str]) -> str | None:
     """What follows "Bearer" in the header Authorization."""
-    kind, _, value = headers.get("authorization", "").partition(" ")
+    given = headers.get("authorization")
+    if given is None:
+        return None
+    kind, _, value = given.partition(" ")
     return value.strip() if kind.lower() == "bearer" and value.strip() else None

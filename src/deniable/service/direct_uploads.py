@@ -7,6 +7,9 @@ together. Whatever is not that plain takes the way through the application, whic
     head arrives → plain?  no  → the application (`reports_resource`)
                        └→ yes → body arrives → queued → on the disk → answered
                                      └→ too slow, or refused ─────────┘
+
+Most connections send the same head again and again. The bytes of one that was plain are remembered, and a request that
+begins with the same bytes is not parsed anew.
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from deniable.errors import Failure
 from deniable.service.answers import Refused, refusal_body
@@ -37,6 +41,18 @@ from deniable.tables.reports.upload_format import BINARY_BUNDLES, BINARY_REPORTS
 
 _NOT_PLAIN = frozenset((b"origin", b"expect", b"transfer-encoding", b"content-encoding", b"upgrade", b"te", b"trailer"))
 _PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
+_END_OF_HEAD = b"\r\n\r\n"
+
+
+class _Head(NamedTuple):
+    """The head of a plain upload."""
+
+    length: int
+    """Bytes of the body."""
+    fields: Mapping[str, str]
+    keep_alive: bool
+    text: bytes = b""
+    """All of it, where it came together with its body."""
 
 
 class DirectUploads:
@@ -50,16 +66,27 @@ class DirectUploads:
         self._limits = body_limits(collector)
         self._media_type = BINARY_BUNDLES if self._limits.bundle else BINARY_REPORTS
         self.media_type = self._media_type.encode()
+        self._begun: tuple[object, bytes] = (None, b"")
 
     def queue(self, upload: _Upload) -> None:
         """Check who sends, and what; `upload` is told when it is stored."""
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in upload.headers}
-        may_upload = check_uploader(self.collector, headers, upload.address)
+        may_upload = check_uploader(self.collector, upload.head.fields, upload.address)
         try:
             sent = read_body(bytes(upload.body), self._media_type, self._limits)
         except BodyRefused as problem:
             raise Refused(problem.status, problem.reason, problem.words) from None
         queue_reports(self.collector, sent, may_upload, upload)
+
+    def begun_answer(self, usual: list[tuple[bytes, bytes]]) -> bytes:
+        """What every answer with 200 begins with; `usual` headers change once a second."""
+        if self._begun[0] is not usual:
+            self._begun = (usual, _begun_answer(200, usual))
+        return self._begun[1]
+
+
+def _begun_answer(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+    return b"HTTP/1.1 %d %b\r\n%bcontent-type: application/json\r\n" % (status, _PHRASES[status], lines)
 
 
 class _Upload:
@@ -71,16 +98,17 @@ class _Upload:
         "begun",
         "body",
         "disconnected",
-        "headers",
+        "head",
         "keep_alive",
         "more_body",
         "response_complete",
         "waiting_for_100_continue",
     )
 
-    def __init__(self, protocol: UploadHttp, address: str, *, keep_alive: bool) -> None:
-        self._protocol, self.address, self.keep_alive = protocol, address, keep_alive
-        self.headers, self.body, self.begun = protocol.headers, bytearray(), time.monotonic()
+    def __init__(self, protocol: UploadHttp, address: str, head: _Head) -> None:
+        self._protocol, self.address, self.head, self.keep_alive = protocol, address, head, head.keep_alive
+        self.body: bytes | bytearray = b""
+        self.begun = time.monotonic()
         self.more_body, self.response_complete = True, False
         self.disconnected = self.waiting_for_100_continue = False
 
@@ -125,53 +153,92 @@ class UploadHttp(BoundedHttp):
     def connection_made(self, transport: Any) -> None:
         """Nothing has arrived."""
         super().connection_made(transport)
+        self._address = self.client[0] if self.client else ""
         self._upload: _Upload | None = None  # whose body arrives
+        self._at_beginning = True  # whatever arrives next is the beginning of a request
+        self._known: _Head | None = None  # the last head; only if what arrives next is the beginning of a request
         self._body_ends: asyncio.TimerHandle | None = None
         self._idle_ends: asyncio.TimerHandle | None = None
         self._idle_since = 0.0
 
     def data_received(self, data: bytes) -> None:
-        """A body that does not come with its head has to come in time."""
+        """Take a request whose head is known, or parse what arrived.
+
+        A body that does not come with its head has to come in time.
+        """
+        known = self._known
+        if (
+            known is not None
+            and len(data) == len(known.text) + known.length
+            and data.startswith(known.text)
+            and self._may_take()
+        ):
+            self.cycle = upload = _Upload(self, self._address, known)
+            upload.body = data[len(known.text) :]
+            self._queue(upload)
+            return
+        begins, last, under_way = self._at_beginning, self.cycle, self._upload
+        ends = under_way is not None and len(data) == under_way.head.length - len(under_way.body)
+        self._at_beginning, self._known = False, None
         super().data_received(data)
+        if begins and self.cycle is not last:
+            self._remember_head(data)
+        elif ends and self._upload is None:  # the rest of a body, and nothing else
+            self._at_beginning = True
         if self._upload is not None and self._body_ends is None and not self.transport.is_closing():
             self._body_ends = self.loop.call_later(self.uploads.body_seconds, self._body_too_slow, self._upload)
 
+    def _remember_head(self, data: bytes) -> None:
+        """After the beginning of a request: remember its head if it was plain, and the whole request came at once."""
+        upload, size = self.cycle, data.find(_END_OF_HEAD) + len(_END_OF_HEAD)
+        if isinstance(upload, _Upload) and not upload.more_body and size + upload.head.length == len(data):
+            self._at_beginning = True
+            if upload.keep_alive:
+                self._known = upload.head._replace(text=data[:size])
+
     def on_headers_complete(self) -> None:
         """Decide who takes the request."""
-        if self._is_plain():
+        head = self._plain_head()
+        if head is not None:
             self._stop_timer()
-            self.cycle = self._upload = _Upload(
-                self, self.client[0] if self.client else "", keep_alive=self.parser.should_keep_alive()
-            )
+            self.cycle = self._upload = _Upload(self, self._address, head)
         else:
             super().on_headers_complete()
 
-    def _is_plain(self) -> bool:
-        uploads, length, names = self.uploads, -1, set()
+    def _may_take(self) -> bool:
+        """Whether an upload can be taken now."""
+        return (
+            (self.cycle is None or self.cycle.response_complete)  # otherwise it was sent before the last answer
+            and not self.flow.write_paused
+            and not self.transport.is_closing()
+            and (self.limit_concurrency is None or len(self.connections) < self.limit_concurrency)
+        )
+
+    def _plain_head(self) -> _Head | None:
+        uploads, length, fields = self.uploads, -1, dict[bytes, bytes](self.headers)
         if self.url != uploads.url or self.parser.get_method() != b"POST" or self.parser.get_http_version() != "1.1":
-            return False
-        if self._head_size > self.header_bytes or self.flow.write_paused or self.transport.is_closing():
-            return False
-        if self.cycle is not None and not self.cycle.response_complete:  # sent before the last answer
-            return False
-        if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency:
-            return False
-        for name, value in self.headers:
-            if name in names or name in _NOT_PLAIN:
-                return False
-            names.add(name)
-            if name == b"content-length":
-                length = int(value) if value.isdigit() and len(value) < 10 else -1
-            elif name == b"content-type" and value != uploads.media_type:
-                return False
-        return b"content-type" in names and 0 <= length <= uploads.most_bytes and not self.parser.should_upgrade()
+            return None
+        if self._head_size > self.header_bytes or not self._may_take():
+            return None
+        if len(fields) < len(self.headers) or not _NOT_PLAIN.isdisjoint(fields):
+            return None
+        given = fields.get(b"content-length", b"")
+        length = int(given) if given.isdigit() and len(given) < 10 else -1
+        if fields.get(b"content-type") != uploads.media_type or not 0 <= length <= uploads.most_bytes:
+            return None
+        if self.parser.should_upgrade():
+            return None
+        texts = {name.decode("latin-1"): value.decode("latin-1") for name, value in fields.items()}
+        return _Head(length, texts, self.parser.should_keep_alive())
 
     def on_body(self, body: bytes) -> None:
         """Part of a body."""
         if self._upload is None:
             super().on_body(body)
-        else:
+        elif self._upload.body:
             self._upload.body += body
+        else:
+            self._upload.body = body if len(body) == self._upload.head.length else bytearray(body)
 
     def on_message_complete(self) -> None:
         """The body is whole."""
@@ -180,8 +247,10 @@ class UploadHttp(BoundedHttp):
             super().on_message_complete()
             return
         self._stop_body_timer()
-        if upload.response_complete:
-            return
+        if not upload.response_complete:
+            self._queue(upload)
+
+    def _queue(self, upload: _Upload) -> None:
         upload.more_body = False
         try:
             self.uploads.queue(upload)
@@ -194,12 +263,10 @@ class UploadHttp(BoundedHttp):
         self.uploads.counts.note(status, upload.begun)
         if self.transport.is_closing():  # nobody is there
             return
+        usual = self.server_state.default_headers
+        begun = self.uploads.begun_answer(usual) if status == 200 else _begun_answer(status, (*usual, *more))
         close = b"" if upload.keep_alive else b"connection: close\r\n"
-        lines = [name + b": " + value + b"\r\n" for name, value in (*self.server_state.default_headers, *more)]
-        self.transport.write(
-            b"HTTP/1.1 %d %b\r\n%bcontent-type: application/json\r\ncontent-length: %d\r\n%b\r\n%b"
-            % (status, _PHRASES[status], b"".join(lines), len(body), close, body)
-        )
+        self.transport.write(b"%bcontent-length: %d\r\n%b\r\n%b" % (begun, len(body), close, body))
         if not upload.keep_alive:
             self.transport.close()
         self.on_response_complete()

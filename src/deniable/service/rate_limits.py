@@ -22,19 +22,30 @@ class RateLimit:
 
     def __init__(self, per_minute: float, *, most_names: int = MOST_NAMES) -> None:
         self._most, self._per_second, self._names = max(per_minute, 1.0), per_minute / 60, most_names
-        self._key = secrets.token_bytes(16)
+        self._keyed = hashlib.blake2b(key=secrets.token_bytes(16), digest_size=16)
         self._left: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
+        self._last = ("", self._digest(""))
 
     def wait_s(self, name: str, now: float, count: int = 1) -> float:
         """Take allowances, or say how many seconds to wait if they are used up; then none is taken.
 
         A request for more than a whole minute's allowances is granted when the bucket is full.
         """
-        digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), key=self._key, digest_size=16).digest()
-        left, since = self._left.pop(digest, (self._most, now))
-        left = min(self._most, left + max(now - since, 0.0) * self._per_second)
-        missing = min(float(count), self._most) - left
+        if name != self._last[0]:  # an address often comes again
+            self._last = (name, self._digest(name))
+        digest, most = self._last[1], self._most
+        left, since = self._left.get(digest, (most, now))
+        if now > since:
+            left += (now - since) * self._per_second
+            left = most if left > most else left
+        missing = (count if count < most else most) - left
         self._left[digest] = (left if missing > 0 else left - count, now)
-        while len(self._left) > self._names:
+        self._left.move_to_end(digest)
+        if len(self._left) > self._names:
             self._left.popitem(last=False)
         return missing / self._per_second if missing > 0 else 0.0
+
+    def _digest(self, name: str) -> bytes:
+        keyed = self._keyed.copy()
+        keyed.update(name.encode("utf-8", "surrogatepass"))
+        return keyed.digest()

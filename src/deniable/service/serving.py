@@ -65,6 +65,7 @@ def serve(path: Path, settings: ServeSettings, started: Callable[[str], None] = 
     start_logging()
     collector = open_collector(path, settings)
     warm_up(collector)
+    thresholds = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(*_COLLECTOR_THRESHOLDS)
     try:
@@ -79,6 +80,8 @@ def serve(path: Path, settings: ServeSettings, started: Callable[[str], None] = 
                 raise Failure("the server could not start. Nothing was taken. The log says why.")
     finally:
         collector.close()
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()  # what is frozen is not released in the end, and modules complain of that on stderr
         log("stopped", reports=sum(collector_counts(path).values()))
 
 

@@ -450,6 +450,34 @@ def test_what_is_stored_is_accepted_though_it_cannot_settle(tmp_path, monkeypatc
     store.close()
 
 
+def test_long_rows_settle_before_there_are_many(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite_store, "MOST_RECENT_BYTES", 200)
+    store = sqlite(tmp_path)
+    for uid in ("7", "8"):
+        assert store.add([sent(uid=uid * 90)]) == [A]
+    assert contents(tmp_path, "SELECT rows FROM runs") == []
+    assert store.add([sent(uid="9" * 90)]) == [A]
+    assert contents(tmp_path, "SELECT rows FROM runs") == [(3,)]
+    assert store.add([sent(uid="7" * 90)]) == [R]
+    store.close()
+
+
+def test_memory_that_fails_after_a_commit_is_read_again(tmp_path, monkeypatch):
+    """What was stored must be known, though the one who waits was told that nobody knows."""
+
+    def fails(*_):
+        raise MemoryError
+
+    store = sqlite(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite_store.RecentRows, "keep", fails)
+        with pytest.raises(MemoryError):
+            store.add([sent()])
+    assert store.add([sent(), sent(report=b"b")]) == [R, C]
+    assert store.summary().counts == {("users", 0): 1}
+    store.close()
+
+
 def test_runs_are_read_in_one_order_and_keys_are_found_in_all(tmp_path, monkeypatch):
     for module, name, value in (
         (sqlite_store, "MOST_RECENT", 30),

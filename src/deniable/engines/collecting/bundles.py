@@ -35,7 +35,7 @@ class BundleShape:
         """How many reports a bundle has."""
         return int(self.tables.size)
 
-    def is_whole(self, tables: NDArray[np.uint8], slots: Integers, rounds: Integers) -> Booleans:
+    def is_whole(self, tables: NDArray[np.uint16], slots: Integers, rounds: Integers) -> Booleans:
         """Of each bundle, whether it holds every table and slot once, in order, and all of one round."""
         size = self.reports
         same = (tables.reshape(-1, size) == self.tables) & (slots.reshape(-1, size) == self.slots)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from deniable.arrays import Integers
 from deniable.engines.collecting.bundles import BROKEN, bundle_shape, whole_codes
 from deniable.engines.collecting.sent_columns import SentColumns, SentReport, Wire, framed
+from deniable.engines.collecting.wire_heads import HeadRules, read_heads
 from deniable.limits import LONGEST_TEXT
 from deniable.tables.coins.coin_columns import CoinCheck
 from deniable.tables.reports.report import Report, kind_of
@@ -36,7 +37,6 @@ from deniable.tables.schema.report_format import (
     COIN_MODES,
     COLUMN_TYPES,
     REPORT_COLUMNS,
-    REPORT_VERSION,
     USER_COLUMN,
 )
 from deniable.tables.schema.rounds import ROUND_COLUMN
@@ -70,6 +70,23 @@ _REFUSALS = (
 _CODE = {reason: np.uint8(number) for number, reason in enumerate(_REFUSALS)}
 
 
+_FAULT_CODES = np.array([_CODE[reason] for reason in (None, *ROW_FAULTS)], dtype=np.uint8)
+"""The code of what `RowFaults` says."""
+
+
+class _TableRows(NamedTuple):
+    """Reports of one table that can be of the collection."""
+
+    uids: pa.Array
+    rounds: Integers
+    columns: Mapping[str, Integers]
+
+    def of(self, rows: Integers) -> _TableRows:
+        """Some of them."""
+        columns = {column: held[rows] for column, held in self.columns.items()}
+        return _TableRows(self.uids.take(pa.array(rows)), self.rounds[rows], columns)
+
+
 class CheckedReport(NamedTuple):
     """One report that a collection can use, or why it cannot."""
 
@@ -85,7 +102,7 @@ class Judged(NamedTuple):
 
     codes: NDArray[np.uint8]
     """The number of the reason why a report is refused, 0 if it is not. `reason` has the words."""
-    tables: NDArray[np.uint8]
+    tables: NDArray[np.uint16]
     """The number of its table, where it is not refused."""
     rounds: NDArray[np.int64]
     slots: NDArray[np.int64]
@@ -152,9 +169,15 @@ class ReportDoor:
         self._collection, self._simulation = collection, simulation
         names = [table.name for table in collection.tables]
         self._by_tag = {run_tag(collection, name, simulation=simulation): name for name in names}
-        others = [run_tag(collection, name, simulation=not simulation) for name in names]
-        self._other_tags = np.array(others, dtype=np.uint64)
-        self._coins = COIN_MODES.index(collection.coins)
+        self._head_rules = HeadRules(
+            np.array(list(self._by_tag), dtype=np.uint64),
+            np.array([run_tag(collection, name, simulation=not simulation) for name in names], dtype=np.uint64),
+            COIN_MODES.index(collection.coins),
+            0 if collection.rounds is None else collection.rounds.count,
+        )
+        heads = (None, MALFORMED, OTHER_KIND[simulation], OTHER_SPECIFICATION, NO_ROUND)
+        self._head_codes = np.array([_CODE[reason] for reason in heads], dtype=np.uint8)
+        """The code of every verdict of `read_heads`."""
         self.tables = tuple(names)
         self._faults = {name: RowFaults(collection, name).compiled() for name in names}
         assigned = names if collection.coins == ASSIGNED else []
@@ -194,44 +217,29 @@ class ReportDoor:
 
     def judge(self, sent: SentColumns) -> Judged:
         """Which reports are refused and why, and the table, round and slot of the others."""
-        wire = sent.wire
-        tags = wire["tag"].astype(np.uint64)
-        which = np.full(wire.size, len(self.tables), dtype=np.uint8)
-        for number, tag in enumerate(self._by_tag):
-            which[tags == np.uint64(tag)] = number
-        codes = self._head_codes(wire, tags, which)
-        codes[~sent.readable] = _CODE[MALFORMED]
+        heads = read_heads(self._head_rules, sent.reports, sent.readable)
+        codes, which, columns = self._head_codes[heads.verdicts], heads.tables, heads.columns
         for index, arrived in sent.lines.items():
             if codes[index] != _CODE[MALFORMED]:
                 codes[index] = self._named_code(arrived.table, int(which[index]), codes[index])
         publics: dict[int, str] = {}
-        for number, name in enumerate(self.tables):
-            rows = np.flatnonzero((codes == 0) & (which == number))
-            if rows.size:
-                whole = rows.size == wire.size
-                uids = sent.uids if whole else sent.uids.take(pa.array(rows))
-                codes[rows] = self._row_codes(name, uids, wire if whole else wire[rows])
-                self._judge_public(name, sent.lines, rows, codes, publics)
-        rounds, slots = wire["round"].astype(np.int64), wire["slot"].astype(np.int64)
+        present = np.bincount(which[codes == 0], minlength=len(self.tables))
+        for number in np.flatnonzero(present).tolist():
+            name = self.tables[number]
+            if present[number] == codes.size:
+                rows, mine = np.arange(codes.size), _TableRows(sent.uids, heads.rounds, columns)
+            else:
+                rows = np.flatnonzero((codes == 0) & (which == number))
+                mine = _TableRows(sent.uids, heads.rounds, columns).of(rows)
+            codes[rows] = self._row_codes(name, mine)
+            self._judge_public(name, sent.lines, rows, codes, publics)
         if self.bundles is not None:
-            if wire.size % self.bundles.reports:  # not even the number of reports is right
+            if codes.size % self.bundles.reports:  # not even the number of reports is right
                 codes[:] = _CODE[BROKEN]
             else:
-                are_whole = self.bundles.is_whole(which, slots, rounds)
+                are_whole = self.bundles.is_whole(which, columns["slot"], heads.rounds)
                 codes = whole_codes(self.bundles, codes, _CODE[BROKEN], are_whole)
-        return Judged(codes, which, rounds, slots, publics)
-
-    def _head_codes(self, wire: Wire, tags: NDArray[np.uint64], which: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Why reports cannot be of this collection, by their first bytes."""
-        most = 0 if self._collection.rounds is None else self._collection.rounds.count
-        turns, coins = wire["round"].astype(np.int64), wire["coins"]
-        codes = np.zeros(wire.size, dtype=np.uint8)
-        codes[(turns > most) | ((turns == 0) != (most == 0))] = _CODE[NO_ROUND]
-        codes[(which == len(self.tables)) | (coins != self._coins)] = _CODE[OTHER_SPECIFICATION]
-        for tag in self._other_tags:
-            codes[tags == tag] = _CODE[OTHER_KIND[self._simulation]]
-        codes[(wire["version"] != REPORT_VERSION) | (coins >= len(COIN_MODES))] = _CODE[MALFORMED]
-        return codes
+        return Judged(codes, which, heads.rounds, columns["slot"], publics)
 
     def _named_code(self, table: str | None, which: int, code: np.uint8) -> np.uint8:
         """Why a report is refused whose line of JSON names its table: it has to be that of the bytes."""
@@ -241,32 +249,30 @@ class ReportDoor:
             return code
         return code if which < len(self.tables) and table == self.tables[which] else _CODE[OTHER_SPECIFICATION]
 
-    def _row_codes(self, name: str, uids: pa.Array, wire: Wire) -> NDArray[np.uint8]:
+    def _row_codes(self, name: str, rows: _TableRows) -> NDArray[np.uint8]:
         """Judge the reports of one table: ranges, then the coins that the user was assigned."""
-        columns = {column: wire[column].astype(np.int64) for column in REPORT_COLUMNS}
-        is_cover = columns["y"] == np.int64(-1)
-        faults = self._faults[name].of(columns)
-        codes = np.where(faults > 0, faults + (_CODE[ROW_FAULTS[0]] - 1), 0).astype(np.uint8)
-        good = np.flatnonzero(faults == 0)
-        if self._collection.coins == ASSIGNED and good.size:
-            if good.size < len(uids):
-                uids, columns = uids.take(pa.array(good)), {column: held[good] for column, held in columns.items()}
-                wire = wire[good]
-            codes[good] = self._coin_codes(name, uids, columns, wire)
+        faults = self._faults[name].of(rows.columns)
+        codes = _FAULT_CODES[faults]
+        if self._collection.coins == ASSIGNED:
+            good = np.flatnonzero(faults == 0)
+            if good.size == codes.size:
+                codes = self._coin_codes(name, rows)
+            elif good.size:
+                codes[good] = self._coin_codes(name, rows.of(good))
         if self._collection.rounds is not None:
-            codes[is_cover] = _CODE[NOT_MY_TURN]
+            codes[rows.columns["y"] == np.int64(-1)] = _CODE[NOT_MY_TURN]
         return codes
 
-    def _coin_codes(self, name: str, uids: pa.Array, columns: Mapping[str, Integers], wire: Wire) -> NDArray[np.uint8]:
+    def _coin_codes(self, name: str, rows: _TableRows) -> NDArray[np.uint8]:
         """Judge the coins of reports, and whether it was their users' turn."""
-        codes = np.zeros(len(uids), dtype=np.uint8)
         if self._collection.rounds is None:
-            slots, views, seeds = (columns[column] for column in COINS)
-            codes[~self._coin_checks[name].matches(uids, slots, views, seeds)] = _CODE[OTHER_COINS]
-            return codes
-        numbers = {column: pa.array(values) for column, values in columns.items()}
-        numbers[ROUND_COLUMN] = pa.array(wire[ROUND_COLUMN].astype(np.uint32))
-        arrived = pa.table({USER_COLUMN: uids, **numbers})
+            slots, views, seeds = (rows.columns[column] for column in COINS)
+            agree = self._coin_checks[name].matches(rows.uids, slots, views, seeds)
+            return np.where(agree, np.uint8(0), _CODE[OTHER_COINS])
+        codes = np.zeros(len(rows.uids), dtype=np.uint8)
+        numbers = {column: pa.array(values) for column, values in rows.columns.items()}
+        numbers[ROUND_COLUMN] = pa.array(rows.rounds.astype(np.uint32))
+        arrived = pa.table({USER_COLUMN: rows.uids, **numbers})
         codes[~has_assigned_coins(self._collection, name, arrived)] = _CODE[OTHER_COINS]
         codes[~is_turn(self._collection, arrived)] = _CODE[OTHER_TURN]
         return codes

@@ -59,6 +59,8 @@ PAGES_AT_ONCE = 1 << 10
 """For whoever follows a store."""
 MOST_RECENT, IDLE_RECENT = 1 << 18, 1 << 17
 """Rows that arrived last: above the first they settle at once, above the second at quiet times."""
+MOST_RECENT_BYTES = 1 << 28
+"""They settle at once above this size, too: ids and public attributes may be long, and all of it is in memory."""
 _FILE_SCHEMA = (
     "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE rounds (number INTEGER PRIMARY KEY, is_open INTEGER NOT NULL)",
@@ -197,8 +199,12 @@ class SqliteStore:
                 accepted = codes == OUTCOMES.index(UploadOutcome.ACCEPTED)
                 if accepted.any():
                     self._append(connection, columns, accepted)
-            self._recent.keep(accepted)
-            if len(self._recent) > MOST_RECENT:
+            try:
+                self._recent.keep(accepted)
+            except BaseException:  # it is stored: what is in memory would not say so
+                self._forget()
+                raise
+            if len(self._recent) > MOST_RECENT or self._recent.size_bytes > MOST_RECENT_BYTES:
                 with suppress(Failure):  # what arrived is stored already, and settles after the next commit
                     self._settle()
         return codes

@@ -154,7 +154,7 @@ def no_texts(rows: int) -> pa.Array:
 def _bytes_of(column: pa.Array) -> tuple[NDArray[np.int32], Bytes]:
     """The length of each value of a column, and all of them."""
     ends, data = offsets_and_data(column)
-    return np.diff(ends), data[ends[0] : ends[-1]]
+    return ends[1:] - ends[:-1], data[ends[0] : ends[-1]]
 
 
 def _taken(column: pa.Array, rows: Integers) -> pa.Array:

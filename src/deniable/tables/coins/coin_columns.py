@@ -70,9 +70,11 @@ def turn_columns(rounds: Rounds, prefix: bytes, users: pa.Array) -> Integers:
 
 def _texts(users: pa.Array) -> tuple[Integers, NDArray[np.uint8]]:
     """Where the texts of user ids begin and end, and their bytes."""
-    texts = users.cast(pa.large_string())
+    is_short = users.type == pa.string()  # as most are; a cast takes longer than the coins of a few reports
+    texts = users if is_short else users.cast(pa.large_string())
     _, starts, characters = texts.buffers()
-    edges = np.frombuffer(starts, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    edges = np.frombuffer(starts or bytes(8), dtype=np.int32 if is_short else np.int64)
+    edges = edges[texts.offset : texts.offset + len(texts) + 1].astype(np.int64, copy=False)
     return edges, np.frombuffer(characters or b"", dtype=np.uint8)
 
 

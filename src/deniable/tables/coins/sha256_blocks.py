@@ -68,30 +68,24 @@ def _compress(state: Any, schedule: Any, roots: Any) -> None:
 
 @compiled
 def _digests(middle: Any, slots: Any, starts: Any, texts: Any, roots: Any, out: Any) -> None:
-    schedule, state, block = np.empty(64, np.uint32), np.empty(8, np.uint32), np.empty(64, np.uint8)
+    schedule, state = np.empty(64, np.uint32), np.empty(8, np.uint32)
     for message in range(slots.size):
         first, length = starts[message], starts[message + 1] - starts[message]
         size = 2 + length  # what follows the prefix: the slot and the text
         blocks = (size + 9 + 63) // 64
         state[:] = middle
         for number in range(blocks):
-            for index in range(64):
-                position = number * 64 + index
+            schedule[:16] = 0
+            for position in range(number * 64, min(number * 64 + 64, size + 1)):
                 if position == 0:
-                    block[index] = np.uint8(slots[message] >> 8)
+                    byte = np.uint32(slots[message] >> 8 & 255)
                 elif position == 1:
-                    block[index] = np.uint8(slots[message] & 255)
+                    byte = np.uint32(slots[message] & 255)
                 elif position < size:
-                    block[index] = texts[first + position - 2]
+                    byte = np.uint32(texts[first + position - 2])
                 else:
-                    block[index] = np.uint8(128 if position == size else 0)
-            for word in range(16):
-                schedule[word] = (
-                    np.uint32(block[4 * word]) << np.uint32(24)
-                    | np.uint32(block[4 * word + 1]) << np.uint32(16)
-                    | np.uint32(block[4 * word + 2]) << np.uint32(8)
-                    | np.uint32(block[4 * word + 3])
-                )
+                    byte = np.uint32(128)  # the end of the message
+                schedule[position >> 2 & 15] |= byte << np.uint32(24 - 8 * (position & 3))
             if number == blocks - 1:
                 schedule[15] = np.uint32(8 * (64 + size))  # the length in bits, which needs no more than 32
             _compress(state, schedule, roots)

@@ -90,5 +90,7 @@ def importance_of(column: Column) -> float:
 
 
 def _largest(product: Product) -> float:
-    functions = (*product.conditions.values(), *product.measures.values())
-    return float(np.prod([np.abs(values).max() for values in functions]))
+    functions: dict[str, Floats] = dict(product.conditions)
+    for name, values in product.measures.items():
+        functions[name] = functions.get(name, 1.0) * values
+    return float(np.prod([np.abs(values).max() for values in functions.values()]))

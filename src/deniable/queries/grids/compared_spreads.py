@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 import scipy
 
-from deniable.arrays import Floats, Integers
+from deniable.arrays import Booleans, Floats, Integers
 from deniable.queries.grids.heaps import HEAPS_GRANTED, Heaps
 from deniable.queries.grids.smoothness import Ground, Smoothness, log_density, rough_kernel, smooth_kernel
 
@@ -47,6 +47,8 @@ class Along:
     """Where a logarithmic scale begins: at zero, or at the least value."""
     heaps: tuple[Heaps, ...] = ()
     """How values may be heaped at round numbers."""
+    of_cells: Booleans | None = None
+    """Which of the frequencies are those of cells: all (None), or there are points besides."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,11 +84,12 @@ class Evidence:
         categories: dict[int, Categories] = {}
         weight = None if table.many is None else len(table.domains)
         for attribute, domain in enumerate(table.domains):
-            mine = _with_cells([view for view in views if attribute in view.functions], attribute)
+            mine = [view for view in views if attribute in view.functions]
+            cut = _with_cells(mine, attribute)
             if not mine:
                 continue
             if isinstance(domain, Categorical):
-                categories[attribute] = Categories.of([view.view for view in mine], attribute, domain.size)
+                categories[attribute] = Categories.of([view.view for view in cut], attribute, domain.size)
                 continue
             assert isinstance(domain, Ordinal)  # noqa: S101 - no grid has a text
             added = [_added(view, attribute, weight) for view in mine]
@@ -97,7 +98,8 @@ class Evidence:
                 for view, matrix in zip(mine, added, strict=True)
             ]
             cells = np.concatenate([view.functions[attribute] for view in mine])
-            cuts = [axis.places for view in mine for axis in view.view.group.axes if axis.attribute == attribute]
+            of_cells = np.repeat([view in cut for view in mine], [view.functions[attribute].shape[0] for view in mine])
+            cuts = [axis.places for view in cut for axis in view.view.group.axes if axis.attribute == attribute]
             starts = np.unique(np.concatenate([np.array([0]), *map(np.array, cuts)]))
             along[attribute] = Along(
                 frozenset(view.view.number for view in mine),
@@ -107,6 +109,7 @@ class Evidence:
                 starts[starts < domain.size],
                 _origin(domain),
                 possible_heaps(domain),
+                None if of_cells.all() else of_cells,
             )
         counted = tuple(view.view for view in views) if along or categories else ()
         pairs = {view.view.number: view for view in views if len(view.functions) == 2 and weight is None}
@@ -208,7 +211,10 @@ def _added(view: CellView, attribute: int, weight: int | None) -> Floats:
 
 
 def _with_cells(views: list[CellView], attribute: int) -> list[CellView]:
-    """The views that cut an attribute into cells, if there are any: points mix where rows are with how many."""
+    """The views that cut an attribute into cells, if there are any: points mix where rows are with how many.
+
+    Those say how many rows pieces hold. Points then say more of where in them rows are.
+    """
     cut = [
         view
         for view in views
@@ -274,7 +280,9 @@ def _held(
     """The part of rows in each piece, and its error: the most likely one, but none that is nothing for sure."""
     shares, pieces = along.known.shares, along.starts.size
     even = inside @ expected
-    cells = (along.cells * shares) @ inside.T / (inside @ shares)
+    counted = np.ones(frequencies.size, dtype=bool) if along.of_cells is None else along.of_cells
+    frequencies, noise = frequencies[counted], noise[np.ix_(counted, counted)]
+    cells = (along.cells[counted] * shares) @ inside.T / (inside @ shares)
     spread = inside @ kernel @ inside.T
     spread[np.diag_indices_from(spread)] += RIDGE + 1e-6 * even**2
     noisy = noise + RIDGE * np.trace(noise) / noise.shape[0] * np.eye(noise.shape[0])

@@ -148,8 +148,7 @@ def test_points_say_where_in_their_pieces_rows_are():
         counts = database.engine.cell_counts("t", evidence.views)
         mass = evidence.learnt(counts, database.stores["t"].view_counts(len(views)))[0].mass
         means.append(mass[5:9] @ np.arange(5, 9) / mass[5:9].sum())
-    assert means[0] < 6.0  # heaps at multiples of five would explain these cells
-    assert means[1] > 6.6
+    assert means[0] + 0.4 < means[1]  # heaps at multiples of five would explain these cells
 
 
 def test_nothing_is_learnt_without_reports():

@@ -1,8 +1,8 @@
 """Fitting a grid to a workload: which views, how fine, and how often each is drawn, from public facts alone.
 
 The error that is minimised is the one that answers will have (`grid_weights.py`): variance and squared bias under the
-prior of a fit (`fitting_prior.py`), summed over the columns of all questions, each column relative to the most that one
-row adds to it.
+prior of a fit (`fitting_prior.py`), summed over the columns of all questions, each column relative to how far
+apart the most and the least are that one row adds to it.
 
 * Candidates are views of the attributes that questions use together, of their pairs, and of each alone.
 * How fine (`candidate_cuts.py`): along the constants of conditions, so that these are answered without any assumption,

@@ -43,7 +43,7 @@ PRICE_OF_BORDERS = 1.25
 """By so much the error may rise for borders at all constants: what is not assumed cannot be wrong."""
 PRICE_OF_ENDS = 1.05
 """By so much it may rise for cells of the first and the last value, where heaps are most common."""
-KEPT_SHARE, MOST_KEPT = 0.05, 0.1
+KEPT_SHARE, MOST_KEPT = 0.05, 0.06
 """The part of the reports about an attribute for questions outside the workload, and about all of them together."""
 FEW_PIECES = 10
 """An attribute that a workload cuts into fewer pieces gets a view for other questions."""

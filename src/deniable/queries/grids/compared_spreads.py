@@ -26,7 +26,7 @@ SPIKED = (1.0, 0.1, 0.03)
 """The prior probabilities of spikes, up to a factor."""
 GRANTED = 0.9
 """The prior probability of the assumed kind. Others are proportional to √length / (amplitude · √roughness)."""
-NEGLIGIBLE = 0.02
+UNLIKELY = 0.02
 """What is less likely than this is not looked at."""
 
 
@@ -52,7 +52,7 @@ class Along:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class ValueSpread:
     """How values are spread, as far as cells can show."""
 
     smoothness: Smoothness
@@ -67,10 +67,12 @@ class Spread:
         return mass if self.heaps is None else self.heaps.moved(mass)
 
 
-def compared_spreads(along: Along, inside: Floats, frequencies: Floats, noise: Floats) -> list[tuple[float, Spread]]:
+def compared_spreads(
+    along: Along, inside: Floats, frequencies: Floats, noise: Floats
+) -> list[tuple[float, ValueSpread]]:
     """Smooth or rough, spiky or not; without heaps and with the likeliest ones, and how likely each of both is."""
     heaps, chance = _heaped(along, inside, frequencies, noise) if along.heaps else (None, 0.0)
-    chance = 0.0 if chance < NEGLIGIBLE else 1.0 if chance > 1 - NEGLIGIBLE else chance
+    chance = 0.0 if chance < UNLIKELY else 1.0 if chance > 1 - UNLIKELY else chance
     kinds = ((chance, heaps), (1 - chance, None))
     return [(each, _averaged(along, inside, frequencies, noise, kind)) for each, kind in kinds if each]
 
@@ -99,7 +101,7 @@ def _averaged(
     noise: Floats,
     heaps: Heaps | None,
     amplitudes: tuple[float, ...] = AMPLITUDES,
-) -> Spread:
+) -> ValueSpread:
     """The average over kinds of smoothness, weighted by how likely they make the observed frequencies."""
     known = along.known
     cells = along.cells if heaps is None else along.cells @ heaps.matrix(known)
@@ -133,4 +135,4 @@ def _averaged(
         variances[length] += chance * amplitude**2
     squares, spikes = (np.array([kind[which] ** 2 for kind in kinds]) for which in (2, 3))
     smoothness = Smoothness(tuple(variances.items()), float(chances @ squares))
-    return Spread(smoothness, float(chances @ spikes), heaps, evidence)
+    return ValueSpread(smoothness, float(chances @ spikes), heaps, evidence)

@@ -29,7 +29,7 @@ import numpy as np
 import scipy
 
 from deniable.arrays import Floats, Integers
-from deniable.queries.grids.compared_spreads import Along, Spread, compared_spreads
+from deniable.queries.grids.compared_spreads import Along, ValueSpread, compared_spreads
 from deniable.queries.grids.grid_cells import Asked, CellView, kron, report_noise
 from deniable.queries.grids.grid_weights import MOST_PATTERNS, RIDGE
 from deniable.queries.grids.heaps import possible_heaps
@@ -248,7 +248,9 @@ def _learnt(along: Along, frequencies: Floats, reports: float) -> LearntDensity:
     return LearntDensity(mass, along.starts, looseness)
 
 
-def _under(kind: Spread, along: Along, inside: Floats, frequencies: Floats, noise: Floats) -> tuple[Floats, Floats]:
+def _under(
+    kind: ValueSpread, along: Along, inside: Floats, frequencies: Floats, noise: Floats
+) -> tuple[Floats, Floats]:
     """The part of rows at every value, and the looseness of pieces, if values are spread in a certain way."""
     known = along.known
     matrix = np.eye(known.shares.size) if kind.heaps is None else kind.heaps.matrix(known)

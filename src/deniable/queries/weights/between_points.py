@@ -51,9 +51,9 @@ def _touching(values: Floats, mass: Floats, first: int, last: int) -> tuple[floa
     wide = places[right][None, :] - places[left][:, None]
     slopes = (heights[right][None, :] - heights[left][:, None]) / np.where(wide > 0, wide, np.inf)
     at = heights[left][:, None] + slopes * (middle - places[left][:, None])
-    one, other = np.unravel_index(int(np.argmin(at)), at.shape)
-    slope, start = float(slopes[one, other]), float(places[left][one])
-    height = float(heights[left][one])
+    before, after = np.unravel_index(int(np.argmin(at)), at.shape)
+    slope, start = float(slopes[before, after]), float(places[left][before])
+    height = float(heights[left][before])
     # Rounding, and a middle that is itself a bend, may leave the line a little above.
     line = height + slope * (places - start)
     lowered = height - max(float((line - heights).max()), 0.0)

@@ -9,7 +9,8 @@ import pytest
 import deniable as dn
 from deniable.queries.answers.guard import GUARDED, limited
 from deniable.queries.grids.learnt_density import LearntDensity
-from deniable.queries.planning.bounding_plan import _between_points, bounding_plans
+from deniable.queries.planning.bounding_plan import bounding_plans
+from deniable.queries.weights.between_points import between_points
 
 SIZE, PEOPLE = 40, 20_000
 TABLE = dn.Table("t", x=dn.Ordinal(0, SIZE - 1), s=dn.Categorical("f", "m"))
@@ -94,11 +95,40 @@ def test_bounds_of_sums_with_negative_values_hold_the_truth(text):
 def test_points_bound_a_range_by_lines_between_them():
     values = np.zeros(11)
     values[3:7] = 1.0
-    low, high = _between_points(np.array([0, 2, 5, 10]), values)
+    low, high = between_points(np.array([0, 2, 5, 10]), values, np.full(11, 1 / 11))
     assert np.all(low <= values)
     assert np.all(high >= values)
-    assert high.tolist()[2:] == [1.0] * 9
-    assert low.max() == 0.0
+    assert low.min() == 0.0
+
+
+def test_points_show_how_many_rows_are_far_from_one_of_them():
+    values = (np.arange(24) >= 6) * 1.0
+    mass = np.where(np.isin(np.arange(24), (7, 8)), 0.5, 0.0)
+    low, high = between_points(np.array([0, 4, 5, 8, 9, 23]), values, mass)
+    assert low[5:9].tolist() == pytest.approx([0.0, 1 / 3, 2 / 3, 1.0])  # nobody counts for more than she is from 5
+    assert mass @ high == pytest.approx(1.0)
+
+
+def test_lines_between_points_stay_below_and_above_any_function():
+    random = np.random.default_rng(4)
+    for _ in range(300):
+        size = int(random.integers(3, 40))
+        points = np.unique([0, size - 1, *random.integers(size, size=4)])
+        steps = random.integers(0, 2, size).astype(float)
+        for values in (steps, random.normal(size=size), steps * np.arange(size)):
+            low, high = between_points(points, values, random.dirichlet(np.full(size, 0.3)))
+            assert np.all(low <= values + 1e-9)
+            assert np.all(high >= values - 1e-9)
+            for bound in (low, high):
+                assert bound == pytest.approx(np.interp(np.arange(size), points, bound[points]))
+            assert low.min() >= 0 or values.min() < 0
+
+
+def test_intervals_end_where_cells_exclude_the_rest():
+    x = np.random.default_rng(2).integers(0, 10, PEOPLE)  # cells begin at 0, 10, …: all rows are in the first
+    count = opened(x).sql("SELECT COUNT(*) FROM t WHERE x BETWEEN 5 AND 22").scalar()
+    assert count.value - 1.9 * count.error < -1000 or count.value + 1.9 * count.error > PEOPLE + 1000
+    assert -1000 < count.interval[0] <= (x >= 5).sum() <= count.interval[1] < PEOPLE + 1000
 
 
 def test_model_errors_stay_within_what_cells_leave_open():

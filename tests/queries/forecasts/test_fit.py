@@ -66,6 +66,20 @@ def test_sums_are_collected_as_points_where_that_is_better():
     )
 
 
+def test_averages_over_few_values_are_judged_by_how_far_these_are_apart():
+    hours = dn.Table("t", x=dn.Ordinal(0, 23))
+    asked = [
+        *(f"SELECT COUNT(*) FROM t WHERE x BETWEEN {low} AND {high}" for low, high in ((0, 16), (2, 8), (0, 8))),
+        "SELECT AVG(x) FROM t WHERE x BETWEEN 5 AND 8",
+    ]
+    fitted = dn.fit(hours, epsilon=2.0, users=10_000, workload=asked)
+    assert any(
+        isinstance(view.axes["x"], dn.Points) and {5, 8} <= set(view.axes["x"].places(24))
+        for view in fitted.collection.grids["t"]
+    )
+    assert fitted.errors["grid"][-1] < fitted.errors["hio"][-1]
+
+
 def test_a_workload_about_three_attributes_gets_a_view_of_them():
     text = "SELECT COUNT(*) FROM people WHERE age < 32 AND income < 32 AND sex = 'f'"
     fitted = dn.fit(PEOPLE, epsilon=2.0, users=10**6, workload=[text], compared=False)

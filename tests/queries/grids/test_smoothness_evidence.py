@@ -136,6 +136,21 @@ def test_what_pieces_leave_open_is_nothing_for_whole_pieces_and_most_for_halves(
     assert tight == pytest.approx(0.05**2)
 
 
+def test_points_say_where_in_their_pieces_rows_are():
+    table = dn.Table("t", x=dn.Ordinal(0, 23))
+    cells, points = dn.GridView({"x": dn.Cells((0, 2, 5, 9, 17))}), dn.GridView({"x": dn.Points((0, 4, 5, 8, 9, 23))})
+    frame = {"uid": range(20_000), "x": np.where(np.arange(20_000) % 2, 8, 0)}
+    means = []
+    for views in ([cells], [cells, points]):
+        collection = dn.Collection(table, epsilon=4.0, design="grid", grids={"t": views})
+        database = dn.connect(collection.perturb(t=frame, source=dn.SeededSource(1), simulation=True))
+        evidence = Evidence.of(collection, "t")
+        counts = database.engine.cell_counts("t", evidence.views)
+        mass = evidence.learnt(counts, database.stores["t"].view_counts(len(views)))[0].mass
+        means.append(mass[5:9] @ np.arange(5, 9) / mass[5:9].sum())
+    assert means[0] + 0.4 < means[1]  # heaps at multiples of five would explain these cells
+
+
 def test_nothing_is_learnt_without_reports():
     evidence = Evidence.of(grid(1.0), "t")
     assert evidence.learnt(np.zeros(12 + 16 + 30), np.array([5, 0, 9])) == {}

@@ -21,7 +21,7 @@ from deniable.queries.answers.answer_options import DEFAULTS, AnswerOptions
 from deniable.queries.answers.ratio_intervals import SHARP, ratio_interval, ratio_of
 from deniable.queries.answers.result import UNCLEAR, Estimate, Result, are_years
 from deniable.queries.planning.known_sums import without_known
-from deniable.queries.question.formula import CLEAR, Applied, Formula, evaluate, moments_of
+from deniable.queries.question.formula import CLEAR, Applied, Formula, Moment, evaluate, moments_of
 from deniable.queries.question.question import AnswerColumn, Having, HavingComparison, Ordering, Question
 from deniable.tables.schema.rounds import FRESH, ROTATING, Rounds
 from deniable.wording import counted, percent
@@ -32,6 +32,22 @@ FEW_USERS = 30
 FEW_CARRY = "few: about {} {} the variance here: errors may be far larger than shown"
 CHOSEN = "chosen by noisy estimates: too extreme on average; use simultaneous intervals"
 BIASED = "clipped to what is possible: biased, and intervals may not cover"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Allowed:
+    """What cells allow moments to be, whatever the data is like: rows × moments; infinite where nobody knows."""
+
+    least: Floats
+    most: Floats
+    errors: tuple[Floats, Floats]
+    """The standard errors of both."""
+
+    def interval(self, moment: int, values: Floats, near: Floats, reach: float) -> tuple[Floats, Floats]:
+        """The interval of a moment to both sides of its value, without what cells exclude beyond their noise."""
+        least = self.least[:, moment] - reach * self.errors[0][:, moment]
+        most = self.most[:, moment] + reach * self.errors[1][:, moment]
+        return np.maximum(values - near, np.minimum(least, values)), np.minimum(values + near, np.maximum(most, values))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +80,8 @@ class Moments:
     """rows × moments × moments: what the noise of another population, which is joined, adds to the covariances."""
     above_zero: Booleans | None = None
     """rows × moments: whether cells show without any assumption that a moment is above zero; None if nobody looked."""
+    allowed: Allowed | None = None
+    """What cells show without any assumption of what moments can be; None if nothing is assumed, or nobody looked."""
 
 
 def over_rounds(moments: Moments, rounds: Rounds, people: float, asked: int) -> Moments:
@@ -184,7 +202,10 @@ def answer(
             if options.nonnegative and low >= 0:
                 values = np.maximum(values, 0.0)
         bounds = estimates.bounds(output.formula, reach)
-        if bounds is not None and output.possible is not None and not output.adds_up:
+        if bounds is None and moments.allowed is not None and isinstance(output.formula, Moment):
+            near = reach * np.hypot(errors, biases)
+            bounds = moments.allowed.interval(output.formula.number, values, near, max(reach, CLEAR))
+        elif bounds is not None and output.possible is not None and not output.adds_up:
             bounds = np.clip(bounds[0], *output.possible), np.clip(bounds[1], *output.possible)
         is_year = not output.adds_up and output.possible is not None and are_years(*output.possible)
         unclear |= bool(np.isnan(values[order]).any())

@@ -10,6 +10,9 @@ that reaches it covers for sure, so a model error is never larger. And it is nev
 than `FURTHEST` errors off, whatever the data is like. Where a question leaves the borders of cells in several places,
 this is granted to each of them, and places are taken to be off independently of each other.
 
+They cut intervals, too: what is more than three standard errors of a bound beyond it is not in the interval of a count
+or a sum, however far the model error reaches.
+
 And they show what may be divided by. An average is unclear if its count may be zero. Noise may make it zero, but not
 what is assumed: there are at least as many rows as lie in cells inside of the range.
 """
@@ -22,7 +25,7 @@ from dataclasses import replace
 import numpy as np
 
 from deniable.arrays import Booleans, Floats
-from deniable.queries.answers.estimation import Moments
+from deniable.queries.answers.estimation import Allowed, Moments
 from deniable.queries.question.formula import CLEAR
 
 GUARDED = "guard: cells contradict what was assumed here; the nearest answer that they allow is given"
@@ -44,10 +47,13 @@ def guarded(
     negative, so that bounds of moments which are `measured` by another one are no more than a scale.
     """
     moments = replace(moments, above_zero=_above_zero(low) & _above_zero(moments))
-    above = np.maximum(high.sums - moments.sums, 0.0) + SURE * np.sqrt(_variances(high))
-    below = np.maximum(moments.sums - low.sums, 0.0) + SURE * np.sqrt(_variances(low))
+    errors = np.sqrt(_variances(low)), np.sqrt(_variances(high))
+    above = np.maximum(high.sums - moments.sums, 0.0) + SURE * errors[1]
+    below = np.maximum(moments.sums - low.sums, 0.0) + SURE * errors[0]
     model = limited(model, np.maximum(above, below), ends[moments.private])
     biased = (np.einsum("gii->gi", model) > 0) & (np.array(measured) < 0)
+    least, most = np.where(biased, low.sums, -np.inf), np.where(biased, high.sums, np.inf)
+    moments = replace(moments, allowed=Allowed(least, most, errors))
     sums, crosses, between, model = (each.copy() for each in (moments.sums, moments.crosses, moments.between, model))
     noise = _variances(moments)
     replaced = np.zeros(sums.shape, dtype=bool)

@@ -19,6 +19,7 @@ from deniable.queries.forecasts.assumed_rows import (
     assumed_by_question,
     assumed_rows,
 )
+from deniable.queries.forecasts.averaged_questions import with_centred_averages
 from deniable.queries.forecasts.example_questions import all_ranges, ranges_of
 from deniable.queries.forecasts.first_look import Densities
 from deniable.queries.forecasts.forecast import checked_users, error_of, planned, span_of
@@ -193,7 +194,7 @@ def _fitted(
     """The grids of all tables. Joins are fitted twice: then each table knows what the others chose."""
     collection, chosen = start, dict[str, ChosenViews]()
     searches: dict[str, ViewSearch] = {}
-    asked = [moment_columns(parse(text, start), start).columns for text in texts]
+    asked = [moment_columns(with_centred_averages(parse(text, start)), start).columns for text in texts]
     joins = any(len(columns) > 1 for columns in asked)
     for _ in range(2 if joins else 1):
         items: dict[str, list[WorkloadColumn]] = {table.name: [] for table in start.tables}

@@ -20,7 +20,8 @@ from deniable.tables.schema.grid_views import Cells, Cut, GridView, Points, with
 
 LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 """Numbers of even cells that are tried."""
-COARSE_CELLS = 6
+FINER_CELLS = 12
+"""Numbers of even cells for questions that nobody announced."""
 LADDER_STEPS = range(len(LADDER))
 
 
@@ -124,8 +125,12 @@ def with_ends(cut: Cut, size: int) -> Cut:
     return Cells(tuple(starts)) if isinstance(cut, Cells) and all(low < high for low, high in pairwise(starts)) else cut
 
 
-def coarse_cut(domain: Private) -> Cut:
-    """How an attribute is cut that no question is about: into its categories, or a few cells and the ends."""
+def finer_cut(domain: Private, borders: tuple[int, ...], seen: Floats | None) -> Cut:
+    """How an attribute is cut for questions that nobody announced: into its categories; or along borders, into more
+    cells, even or with equal parts of the rows that were seen, and the ends.
+    """
     if isinstance(domain, Categorical):
         return Cells(domain.size)
-    return with_own_cell(with_ends(Cells(min(COARSE_CELLS, domain.size)), domain.size), domain)
+    even = _even_cells(min(FINER_CELLS, domain.size), seen)
+    cells = Cells(tuple(sorted({*even.places(domain.size), *borders}))) if borders else even
+    return with_own_cell(with_ends(cells, domain.size), domain)

@@ -22,37 +22,27 @@ learnt, too. Categories have no order, so that there is nothing to be smooth (`l
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 import scipy
 
 from deniable.arrays import Floats, Integers
+from deniable.queries.grids.compared_spreads import Along, ValueSpread, compared_spreads
 from deniable.queries.grids.grid_cells import Asked, CellView, kron, report_noise
 from deniable.queries.grids.grid_weights import MOST_PATTERNS, RIDGE
-from deniable.queries.grids.heaps import HEAPS_GRANTED, Heaps, possible_heaps
+from deniable.queries.grids.heaps import possible_heaps
 from deniable.queries.grids.learnt_categories import Categories
 from deniable.queries.grids.learnt_density import INTERACTIONS, Learnt, LearntDensity, LearntWeight
 from deniable.queries.grids.learnt_interactions import LearntInteractions, PairOfAxes, learnt_interactions
 from deniable.queries.grids.piece_densities import contrasts_of, logarithmic, parts_inside
-from deniable.queries.grids.smoothness import Ground, Smoothness, believed, log_density, rough_kernel, smooth_kernel
+from deniable.queries.grids.smoothness import Ground, believed
 from deniable.queries.weights.table_plan import Product
 from deniable.tables.designs.views import POINTS, WEIGHT, View
 from deniable.tables.schema.attributes import Categorical, Ordinal
 from deniable.tables.specification.specification import Specification
 
-KERNEL_LENGTHS = (0.25, 0.08, 0.025)
-AMPLITUDES = (2.5, 5.0, 10.0)
-ROUGHNESSES = (0.3, 1.0, 3.0)
-SPIKES = (0.0, 0.03, 0.3)
-"""The kinds that are compared; the first of each is the assumed one. Spikes are parts of all rows in single pieces."""
-SPIKED = (1.0, 0.1, 0.03)
-"""The prior probabilities of spikes, up to a factor."""
-GRANTED = 0.9
-"""The prior probability of the assumed kind. Others are proportional to √length / (amplitude · √roughness)."""
 LOOSE = 0.5
 """The looseness of a piece whose neighbours are empty: all of its rows may share a value."""
 ALIKE_INSIDE = 0.82
@@ -65,25 +55,6 @@ FEWEST_ROWS = 0.05
 """The least part of reports that stand for rows which is believed."""
 MOST_COUNTED_CELLS = 2**12
 """A view with more cells takes long to count, and a sum of that many noisy numbers says little."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Along:
-    """The frequencies of cells along one attribute, of all views that have it."""
-
-    views: frozenset[int]
-    """The numbers of these views."""
-    known: Ground
-    cells: Floats
-    """cells × atoms: what part of an atom each counts."""
-    noise: Floats
-    """The covariances of their frequencies as estimated from one report."""
-    starts: Integers
-    """The first value of every piece that no border divides."""
-    origin: int
-    """Where a logarithmic scale begins: at zero, or at the least value."""
-    heaps: tuple[Heaps, ...] = ()
-    """How values may be heaped at round numbers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,11 +84,12 @@ class Evidence:
         categories: dict[int, Categories] = {}
         weight = None if table.many is None else len(table.domains)
         for attribute, domain in enumerate(table.domains):
-            mine = _with_cells([view for view in views if attribute in view.functions], attribute)
+            mine = [view for view in views if attribute in view.functions]
+            cut = _with_cells(mine, attribute)
             if not mine:
                 continue
             if isinstance(domain, Categorical):
-                categories[attribute] = Categories.of([view.view for view in mine], attribute, domain.size)
+                categories[attribute] = Categories.of([view.view for view in cut], attribute, domain.size)
                 continue
             assert isinstance(domain, Ordinal)  # noqa: S101 - no grid has a text
             added = [_added(view, attribute, weight) for view in mine]
@@ -126,7 +98,8 @@ class Evidence:
                 for view, matrix in zip(mine, added, strict=True)
             ]
             cells = np.concatenate([view.functions[attribute] for view in mine])
-            cuts = [axis.places for view in mine for axis in view.view.group.axes if axis.attribute == attribute]
+            of_cells = np.repeat([view in cut for view in mine], [view.functions[attribute].shape[0] for view in mine])
+            cuts = [axis.places for view in cut for axis in view.view.group.axes if axis.attribute == attribute]
             starts = np.unique(np.concatenate([np.array([0]), *map(np.array, cuts)]))
             along[attribute] = Along(
                 frozenset(view.view.number for view in mine),
@@ -136,6 +109,7 @@ class Evidence:
                 starts[starts < domain.size],
                 _origin(domain),
                 possible_heaps(domain),
+                None if of_cells.all() else of_cells,
             )
         counted = tuple(view.view for view in views) if along or categories else ()
         pairs = {view.view.number: view for view in views if len(view.functions) == 2 and weight is None}
@@ -237,7 +211,10 @@ def _added(view: CellView, attribute: int, weight: int | None) -> Floats:
 
 
 def _with_cells(views: list[CellView], attribute: int) -> list[CellView]:
-    """The views that cut an attribute into cells, if there are any: points mix where rows are with how many."""
+    """The views that cut an attribute into cells, if there are any: points mix where rows are with how many.
+
+    Those say how many rows pieces hold. Points then say more of where in them rows are.
+    """
     cut = [
         view
         for view in views
@@ -254,13 +231,28 @@ def _origin(domain: Ordinal) -> int:
 
 
 def _learnt(along: Along, frequencies: Floats, reports: float) -> LearntDensity:
-    """What the frequencies of cells along an attribute, estimated from this many reports, say about it."""
+    """What the frequencies of cells along an attribute, estimated from this many reports, say about it.
+
+    Where it stays open whether there are heaps, rows are expected as either says, by how likely it is, and pieces are
+    as loose as the looser of both.
+    """
     known, noise = along.known, along.noise / reports
     counts = np.bincount(known.atom_of)
     piece = np.searchsorted(along.starts, np.cumsum(counts) - counts, side="right") - 1
     inside = np.zeros((along.starts.size, known.shares.size))
     inside[piece, np.arange(piece.size)] = 1.0
-    kind = _compared(along, inside, frequencies, noise)
+    mass, looseness = np.zeros(known.atom_of.size), np.zeros(along.starts.size)
+    for chance, kind in compared_spreads(along, inside, frequencies, noise):
+        expected, loose = _under(kind, along, inside, frequencies, noise)
+        mass, looseness = mass + chance * expected, np.maximum(looseness, loose)
+    return LearntDensity(mass, along.starts, looseness)
+
+
+def _under(
+    kind: ValueSpread, along: Along, inside: Floats, frequencies: Floats, noise: Floats
+) -> tuple[Floats, Floats]:
+    """The part of rows at every value, and the looseness of pieces, if values are spread in a certain way."""
+    known = along.known
     matrix = np.eye(known.shares.size) if kind.heaps is None else kind.heaps.matrix(known)
     cells = along.cells @ matrix
     rest = frequencies - known.means(cells)
@@ -281,7 +273,7 @@ def _learnt(along: Along, frequencies: Floats, reports: float) -> LearntDensity:
     density = kind.moved(np.maximum(1 + gained / known.shares, 0.0)[known.atom_of])
     guesses = [parts_inside(density, along.starts), parts_inside(lengths[1], along.starts)]
     mass = np.repeat(held, values) * ((1 - logged) * guesses[0] + logged * guesses[1])
-    return LearntDensity(mass / mass.sum(), along.starts, np.clip(ALIKE_INSIDE * np.sqrt(typical / 2), TIGHT, LOOSE))
+    return mass / mass.sum(), np.clip(ALIKE_INSIDE * np.sqrt(typical / 2), TIGHT, LOOSE)
 
 
 def _held(
@@ -290,7 +282,9 @@ def _held(
     """The part of rows in each piece, and its error: the most likely one, but none that is nothing for sure."""
     shares, pieces = along.known.shares, along.starts.size
     even = inside @ expected
-    cells = (along.cells * shares) @ inside.T / (inside @ shares)
+    counted = np.ones(frequencies.size, dtype=bool) if along.of_cells is None else along.of_cells
+    frequencies, noise = frequencies[counted], noise[np.ix_(counted, counted)]
+    cells = (along.cells[counted] * shares) @ inside.T / (inside @ shares)
     spread = inside @ kernel @ inside.T
     spread[np.diag_indices_from(spread)] += RIDGE + 1e-6 * even**2
     noisy = noise + RIDGE * np.trace(noise) / noise.shape[0] * np.eye(noise.shape[0])
@@ -308,85 +302,3 @@ def _held(
     errors = np.sqrt(np.diag(np.linalg.inv(stacked.T @ stacked)))
     held = np.maximum(held, SEEN * np.minimum(errors, even.max()))
     return held / held.sum(), errors
-
-
-@dataclass(frozen=True, slots=True)
-class _Spread:
-    """How values are spread, as far as cells can show."""
-
-    smoothness: Smoothness
-    spikes: float
-    """The variance of the part of all rows that a piece may hold by itself."""
-    heaps: Heaps | None
-    evidence: float
-    """The log of how likely it makes the frequencies."""
-
-    def moved(self, mass: Floats) -> Floats:
-        """The part of rows at each value, given what it was before values were rounded."""
-        return mass if self.heaps is None else self.heaps.moved(mass)
-
-
-def _compared(along: Along, inside: Floats, frequencies: Floats, noise: Floats) -> _Spread:
-    """Smooth or rough, spiky or not; and with heaps, where frequencies speak for these."""
-    heaps = _heaped(along, inside, frequencies, noise) if along.heaps else None
-    return _averaged(along, inside, frequencies, noise, heaps)
-
-
-def _heaped(along: Along, inside: Floats, frequencies: Floats, noise: Floats) -> Heaps | None:
-    """The most likely heaps, if they are more likely than none.
-
-    What single values with a piece of their own hold says nothing here: many rows at zero are not a heap.
-    """
-    counts = np.bincount(along.known.atom_of)
-    alone = along.cells @ inside[inside @ counts == 1].T
-    free = noise + max(SPIKES) ** 2 * alone @ alone.T
-    plain, *heaped = (
-        _averaged(along, inside, frequencies, free, heaps, AMPLITUDES[:1]) for heaps in (None, *along.heaps)
-    )
-    best = max(heaped, key=lambda kind: kind.evidence)
-    odds = best.evidence - plain.evidence + math.log(HEAPS_GRANTED / (1 - HEAPS_GRANTED) / len(heaped))
-    return best.heaps if odds > 0 else None
-
-
-def _averaged(
-    along: Along,
-    inside: Floats,
-    frequencies: Floats,
-    noise: Floats,
-    heaps: Heaps | None,
-    amplitudes: tuple[float, ...] = AMPLITUDES,
-) -> _Spread:
-    """The average over kinds of smoothness, weighted by how likely they make the observed frequencies."""
-    known = along.known
-    cells = along.cells if heaps is None else along.cells @ heaps.matrix(known)
-    rest = frequencies - known.means(cells)
-    shared = cells * known.shares
-    centred = shared - np.outer(shared.sum(axis=1), known.shares)  # no shape changes the number of rows
-    smooth = {length: centred @ smooth_kernel(known, length) @ centred.T for length in KERNEL_LENGTHS}
-    rough = centred @ rough_kernel(known) @ centred.T
-    spiked = shared @ (inside / (inside @ known.shares)[:, None]).T
-    spiked = spiked @ spiked.T
-    kinds = list(product(KERNEL_LENGTHS, amplitudes, ROUGHNESSES, SPIKES))
-    before = np.array(
-        [
-            math.sqrt(length / roughness) / amplitude * SPIKED[SPIKES.index(spike)]
-            for length, amplitude, roughness, spike in kinds
-        ]
-    )
-    before[0] = before[1:].sum() * GRANTED / (1 - GRANTED)
-    before /= before.sum()
-    likelihoods = np.array(
-        [
-            log_density(rest, amplitude**2 * smooth[length] + roughness**2 * rough + spike**2 * spiked + noise)
-            for length, amplitude, roughness, spike in kinds
-        ]
-    )
-    chances = before * np.exp(likelihoods - likelihoods.max())
-    evidence = float(likelihoods.max() + math.log(chances.sum()))
-    chances /= chances.sum()
-    variances = dict.fromkeys(KERNEL_LENGTHS, 0.0)
-    for chance, (length, amplitude, _, _) in zip(chances.tolist(), kinds, strict=True):
-        variances[length] += chance * amplitude**2
-    squares, spikes = (np.array([kind[which] ** 2 for kind in kinds]) for which in (2, 3))
-    smoothness = Smoothness(tuple(variances.items()), float(chances @ squares))
-    return _Spread(smoothness, float(chances @ spikes), heaps, evidence)

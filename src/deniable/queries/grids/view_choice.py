@@ -1,8 +1,8 @@
 """Fitting a grid to a workload: which views, how fine, and how often each is drawn, from public facts alone.
 
 The error that is minimised is the one that answers will have (`grid_weights.py`): variance and squared bias under the
-prior of a fit (`fitting_prior.py`), summed over the columns of all questions, each column relative to the most that one
-row adds to it.
+prior of a fit (`fitting_prior.py`), summed over the columns of all questions, each column relative to how far
+apart the most and the least are that one row adds to it.
 
 * Candidates are views of the attributes that questions use together, of their pairs, and of each alone.
 * How fine (`candidate_cuts.py`): along the constants of conditions, so that these are answered without any assumption,
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from deniable.arrays import Floats
-from deniable.queries.grids.candidate_cuts import candidates, coarse_cut, follows, with_ends
+from deniable.queries.grids.candidate_cuts import candidates, finer_cut, follows, with_ends
 from deniable.queries.grids.fitting_prior import where_asked
 from deniable.queries.grids.grid_cells import Asked, CellView
 from deniable.queries.grids.grid_weights import System, solve_grid
@@ -43,8 +43,10 @@ PRICE_OF_BORDERS = 1.25
 """By so much the error may rise for borders at all constants: what is not assumed cannot be wrong."""
 PRICE_OF_ENDS = 1.05
 """By so much it may rise for cells of the first and the last value, where heaps are most common."""
-KEPT_SHARE, MOST_KEPT = 0.02, 0.1
-"""The part of the reports about an attribute that no question is about, and about all of them together."""
+KEPT_SHARE, MOST_KEPT = 0.05, 0.06
+"""The part of the reports about an attribute for questions outside the workload, and about all of them together."""
+FEW_PIECES = 10
+"""An attribute that a workload cuts into fewer pieces gets a view for other questions."""
 HARDLY = 0.004
 """A view with a smaller part of the reports is dropped."""
 DRAWING_ROUNDS = 6
@@ -109,13 +111,24 @@ class ViewSearch:
         return ChosenViews(chosen, () if self.examples else tuple(self._notes(chosen, asked, choices)))
 
     def _with_the_rest(self, views: tuple[GridView, ...]) -> tuple[GridView, ...]:
-        """The same views and, if wanted, a coarse one for every attribute that none of them shows."""
-        missing = [name for name in self.table.private if not any(name in view.axes for view in views)]
-        if not missing or not self.keep_all:
+        """The same views and, if wanted, one of every attribute that they show coarsely, or not at all.
+
+        Whoever asks something else later is not left with the few cells of a workload. Constants of the workload are
+        borders of these views, too, so that its questions lose less than the reports they cost.
+        """
+        if not self.keep_all or self.examples:
             return views
-        share = min(KEPT_SHARE, MOST_KEPT / len(missing))
-        weight = max(round(share * sum(view.weight for view in views) / (1 - share * len(missing))), 1)
-        return (*views, *(GridView({name: coarse_cut(self._domain(name))}, weight) for name in missing))
+        added = []
+        for name, domain in zip(self.table.private, self.table.domains, strict=True):
+            finest = max((len(view.axes[name].places(domain.size)) for view in views if name in view.axes), default=0)
+            finer = finer_cut(domain, borders(self.items, name), self.seen.get(name))
+            if finest < min(FEW_PIECES, domain.size) and finest < len(finer.places(domain.size)):
+                added.append(GridView({name: finer}))
+        if not added:
+            return views
+        share = min(KEPT_SHARE, MOST_KEPT / len(added))
+        weight = max(round(share * sum(view.weight for view in views) / (1 - share * len(added))), 1)
+        return (*views, *(replace(view, weight=weight) for view in added))
 
     def _columns_about(
         self, subject: Subject, asked: Mapping[Subject, Sequence[WorkloadColumn]]

@@ -85,10 +85,17 @@ def _varying(functions: Mapping[str, Floats]) -> set[str]:
 
 
 def importance_of(column: Column) -> float:
-    """One over the square of the most that one row adds to a column."""
-    return 1 / max(sum(abs(product.coefficient) * _largest(product) for product in column), 1e-300) ** 2
+    """One over the square of how far apart the most and the least are that one row adds to a column."""
+    return 1 / max(sum(abs(product.coefficient) * _span(product) for product in column), 1e-300) ** 2
 
 
-def _largest(product: Product) -> float:
-    functions = (*product.conditions.values(), *product.measures.values())
-    return float(np.prod([np.abs(values).max() for values in functions]))
+def _span(product: Product) -> float:
+    """From the least, or zero, to the largest, or zero."""
+    functions: dict[str, Floats] = dict(product.conditions)
+    for name, values in product.measures.items():
+        functions[name] = functions.get(name, 1.0) * values
+    ends = np.ones(2)
+    for values in functions.values():
+        products = np.outer(ends, (values.min(), values.max()))
+        ends = np.array([products.min(), products.max()])
+    return float(max(ends[1], 0.0) - min(ends[0], 0.0))

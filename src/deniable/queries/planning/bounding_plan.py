@@ -14,13 +14,14 @@ from itertools import product as combinations_of
 
 import numpy as np
 
-from deniable.arrays import Floats, Integers
+from deniable.arrays import Floats
 from deniable.errors import QueryRefused
 from deniable.queries.grids.grid_exact_weights import on_axis
 from deniable.queries.grids.grid_weights import plan_grids
 from deniable.queries.grids.learnt_density import Learnt, LearntDensity
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.planned_terms import TermTable
+from deniable.queries.weights.between_points import between_points
 from deniable.queries.weights.table_plan import Column, PartPlan, Product, TablePlan
 from deniable.tables.designs.views import POINTS, Design, View
 from deniable.tables.schema.attributes import Table
@@ -109,19 +110,37 @@ class _BoundingColumns:
     def _bounded(self, product: Product, upper: bool) -> Product:
         view = self.view(product)
         chosen = {
-            name: _bounds(self.table, view, name, values)[1 if upper else 0]
-            for name, values in product.conditions.items()
+            name: self._bounds(view, name, values)[1 if upper else 0] for name, values in product.conditions.items()
         }
         return Product(product.coefficient, chosen, {}, product.family)
 
     def _gap(self, view: View, functions: Mapping[str, Floats]) -> float:
         low = high = 1.0
         for name, values in functions.items():
-            known = self.learnt.get(self.table.private.index(name))
-            mass = known.mass if isinstance(known, LearntDensity) else np.full(values.size, 1 / values.size)
-            least, largest = _bounds(self.table, view, name, values)
+            mass, (least, largest) = self._mass(name, values.size), self._bounds(view, name, values)
             low, high = low * float(mass @ least), high * float(mass @ largest)
         return high - low
+
+    def _mass(self, name: str, size: int) -> Floats:
+        """The part of rows that is expected at each value."""
+        known = self.learnt.get(self.table.private.index(name))
+        return known.mass if isinstance(known, LearntDensity) else np.full(size, 1 / size)
+
+    def _bounds(self, view: View, name: str, values: Floats) -> tuple[Floats, Floats]:
+        """The closest functions below and above that cells or points determine; constants without an axis."""
+        attribute = self.table.private.index(name)
+        for axis in view.group.axes:
+            if axis.attribute != attribute:
+                continue
+            starts = np.array(axis.places)
+            if on_axis(axis, values) is not None:
+                return values, values
+            if axis.kind == POINTS:
+                return between_points(starts, values, self._mass(name, values.size))
+            widths = np.diff(np.append(starts, values.size))
+            low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+            return np.repeat(low, widths), np.repeat(high, widths)
+        return np.full(values.size, values.min()), np.full(values.size, values.max())
 
     def ends(self, number: int, column: Column) -> int:
         """In how many places a column does not follow the borders of its views."""
@@ -132,7 +151,7 @@ class _BoundingColumns:
         """Measures are off in all cells alike: in one place."""
         view, total = self.view(product), 0
         for name, values in product.conditions.items():
-            low, high = _bounds(self.table, view, name, values)
+            low, high = self._bounds(view, name, values)
             open_values = low < high
             runs = int(np.count_nonzero(np.diff(open_values.astype(np.int8), prepend=0) == 1))
             total += min(runs, 1) if name in measured else runs
@@ -212,33 +231,3 @@ def _signed(values: Floats, table: Table, design: Design, name: str) -> tuple[Fl
             if axis.attribute == attribute and axis.kind == POINTS and on_axis(axis, values) is not None:
                 return values - values.min(), np.full(values.size, -values.min())
     return np.maximum(values, 0.0), np.maximum(-values, 0.0)
-
-
-def _bounds(table: Table, view: View, name: str, values: Floats) -> tuple[Floats, Floats]:
-    """The closest functions below and above that cells or points determine; constants without an axis."""
-    attribute = table.private.index(name)
-    for axis in view.group.axes:
-        if axis.attribute != attribute:
-            continue
-        starts = np.array(axis.places)
-        if on_axis(axis, values) is not None:
-            return values, values
-        if axis.kind == POINTS:
-            return _between_points(starts, values)
-        widths = np.diff(np.append(starts, values.size))
-        low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
-        return np.repeat(low, widths), np.repeat(high, widths)
-    return np.full(values.size, values.min()), np.full(values.size, values.max())
-
-
-def _between_points(points: Integers, values: Floats) -> tuple[Floats, Floats]:
-    """At each point the least and the largest value up to both neighbours, and lines between them."""
-    low = np.minimum(np.minimum.reduceat(values, points[:-1]), values[points[1:]])
-    high = np.maximum(np.maximum.reduceat(values, points[:-1]), values[points[1:]])
-    positions = np.arange(values.size)
-    at = (
-        np.minimum(np.append(low, np.inf), np.append(np.inf, low)),
-        np.maximum(np.append(high, -np.inf), np.append(-np.inf, high)),
-    )
-    lower, upper = (np.interp(positions, points, each) for each in at)
-    return lower, upper

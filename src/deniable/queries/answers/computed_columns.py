@@ -1,4 +1,4 @@
-"""Columns that are computed from groups after they are answered: SELECT UPPER(plan) … GROUP BY plan ORDER BY LENGTH(plan).
+"""Columns that are computed from groups once they are known: SELECT UPPER(plan) … GROUP BY plan ORDER BY LENGTH(plan).
 
 Groups are public, so that a function of them is, too. The question is asked for its groups, and DuckDB evaluates the
 functions at their values.

@@ -3,8 +3,8 @@
 For each value x of a domain C(x) is how many rows are at most x, n how many there are at all. The true quantile q of
 share p has C(q) ≥ p·n and C(x) ≤ p·n for all x below it. Whether a value can be q is tested on both sides with the
 error of C(x) − p·n, whose variance follows from the covariance of the two counts. From the estimate the interval goes
-on in both directions until a value fails. What lies beyond is not looked at: counts do not fall, so that if too few rows
-are at most x, too few are at most anything below x. A value far away may have a count with a larger error, which
+on in both directions until a value fails. What lies beyond is not looked at: counts do not fall, so that if too few
+rows are at most x, too few are at most anything below x. A value far away may have a count with a larger error, which
 contradicts nothing; were it kept, intervals would be up to twice as long and hold the truth in nearly 100 %.
 """
 

@@ -134,7 +134,7 @@ class Result:
         return estimates[0]
 
     def to_arrow(self) -> pa.Table:
-        """Groups and answers in the order of the question; after an answer x also x_stderr, x_low, x_high, on a grid x_model.
+        """Columns in the order of the question; after an answer x also x_stderr, x_low, x_high; on a grid x_model.
 
         >>> Result({"sex": ["f"]}, {"n": (Estimate(7.0, 0.5),)}).to_arrow().column_names
         ['sex', 'n', 'n_stderr', 'n_low', 'n_high']

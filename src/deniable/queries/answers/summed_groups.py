@@ -1,8 +1,8 @@
-"""AVG, MAX, MIN and COUNT of the answers of a derived table: SELECT AVG(n) FROM (SELECT day, COUNT(*) AS n … GROUP BY day).
+"""AVG, MAX, MIN and COUNT of answers: SELECT AVG(n) FROM (SELECT day, COUNT(*) AS n FROM t GROUP BY day) AS days.
 
-How many groups there are is public. An average of them is their sum, whose error is known, over this number. The largest
-of several answers is one that noise has favoured; its interval goes from the largest lower end to the largest upper end
-of intervals that hold all at once, so that it holds the largest truth.
+How many groups there are is public. An average of them is their sum, whose error is known, over this number. The
+largest of several answers is one that noise has favoured; its interval goes from the largest lower end to the largest
+upper end of intervals that hold all at once, so that it holds the largest truth.
 """
 
 from __future__ import annotations
@@ -48,10 +48,14 @@ class SummedGroups:
             else:
                 (total,) = sums.answers[column]
                 answers[name] = (_scaled(total, 1 / len(rows) if kind == "avg" else 1.0),)
-        notes = [note for note in (*sums.notes, *rows.notes)]
+        notes = [*sums.notes, *rows.notes]
         if kinds & {"avg", _COUNT} and rows.groups:
             notes.append(EVERY_GROUP.format(len(rows)))
-        notes += [CHOSEN.format(kind.upper(), "maximum" if kind == "max" else "minimum") for kind in ("max", "min") if kind in kinds]
+        notes += [
+            CHOSEN.format(kind.upper(), "maximum" if kind == "max" else "minimum")
+            for kind in ("max", "min")
+            if kind in kinds
+        ]
         return Result(groups, answers, tuple(dict.fromkeys(notes)), text, rows.simulation)
 
 
@@ -82,7 +86,9 @@ def summed_groups(tree: Node) -> SummedGroups | None:
     if not any(item.find(exp.AggFunc) for item in inner.expressions):  # groups alone
         asked = inner.copy()
         asked.set("with_", tables and tables.copy())
-    sums.set("expressions", [exp.alias_(exp.Sum(this=exp.column(name, quoted=True)), name, quoted=True) for name in summed])
+    sums.set(
+        "expressions", [exp.alias_(exp.Sum(this=exp.column(name, quoted=True)), name, quoted=True) for name in summed]
+    )
     return SummedGroups(str(asked.sql(dialect="duckdb")), str(sums.sql(dialect="duckdb")), items)
 
 
@@ -106,5 +112,9 @@ def _extreme(rows: Result, column: str, kind: str) -> Estimate:
 def _scaled(estimate: Estimate, factor: float) -> Estimate:
     bounds = None if estimate.bounds is None else (estimate.bounds[0] * factor, estimate.bounds[1] * factor)
     return replace(
-        estimate, value=estimate.value * factor, stderr=estimate.stderr * factor, model=estimate.model * factor, bounds=bounds
+        estimate,
+        value=estimate.value * factor,
+        stderr=estimate.stderr * factor,
+        model=estimate.model * factor,
+        bounds=bounds,
     )

@@ -333,14 +333,18 @@ def _is_sum(node: Node) -> bool:
 
 
 def _chosen_sum(node: Node) -> Node | None:
-    """CASE WHEN group = 'a' THEN COUNT(*) ELSE 0 END, summed, as a count of the rows of these groups; None for others."""
+    """CASE WHEN group = 'a' THEN COUNT(*) ELSE 0 END, summed, as a count of these groups' rows; None for others."""
     if not isinstance(node, exp.Case) or node.this is not None or len(node.args["ifs"]) != 1:
         return None
     (branch,), default = node.args["ifs"], node.args.get("default")
     value = branch.args["true"]
     while isinstance(value, exp.Paren):
         value = value.this
-    zero = default is None or isinstance(default, exp.Null) or (isinstance(default, exp.Literal) and not float(default.this))
+    zero = (
+        default is None
+        or isinstance(default, exp.Null)
+        or (isinstance(default, exp.Literal) and not float(default.this))
+    )
     if not zero or not _is_sum(value) or branch.this.find(exp.AggFunc):
         return None
     own = [value.expression.this.copy()] if isinstance(value, exp.Filter) else []

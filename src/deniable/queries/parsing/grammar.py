@@ -133,7 +133,9 @@ def _known_spelling(node: Any) -> Any:
     """What means the same: DATE_PART('year', d) as EXTRACT(year FROM d), GROUP BY ALL as the columns it stands for."""
     if isinstance(node, exp.Select):
         return without_all(node)
-    if isinstance(node, exp.Fetch) and not any((node.args.get("limit_options") or exp.LimitOptions()).args.get(part) for part in ("percent", "with_ties")):
+    if isinstance(node, exp.Fetch) and not any(
+        (node.args.get("limit_options") or exp.LimitOptions()).args.get(part) for part in ("percent", "with_ties")
+    ):
         return exp.Limit(expression=node.args.get("count") or exp.Literal.number(1))  # FETCH FIRST 10 ROWS ONLY
     if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
         listed = node.expression.this

@@ -124,7 +124,9 @@ def _asked(node: Node, name: str) -> Iterator[AskedQuantile]:
         return
     of, shares, kind = _parts(node)
     if of is None or not isinstance(of, exp.Expression):
-        raise QueryRefused("quantiles are answers of their own", "Ask for each in a column, and calculate with them yourself.")
+        raise QueryRefused(
+            "quantiles are answers of their own", "Ask for each in a column, and calculate with them yourself."
+        )
     listed = shares.expressions if isinstance(shares, exp.Array) else [shares]
     for share in listed:
         value = _share(share)

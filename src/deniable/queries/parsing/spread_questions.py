@@ -161,7 +161,9 @@ class _Cell:
             return exp.Paren(this=_Cell(self._spread, self._keys, rows[other]).of(function.this))
         if not isinstance(function, (exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue)):
             problem = f"{named(function)} is not a window of answers: ranks would be decided by noise"
-            repair = "There are SUM, AVG, LAG, LEAD, FIRST_VALUE and LAST_VALUE; ORDER BY n DESC LIMIT 3 shows the largest."
+            repair = (
+                "There are SUM, AVG, LAG, LEAD, FIRST_VALUE and LAST_VALUE; ORDER BY n DESC LIMIT 3 shows the largest."
+            )
             raise QueryRefused(problem, repair)
         if frame is not None:
             members = rows[slice(*_frame(frame, position, len(rows)))]

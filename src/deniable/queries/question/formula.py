@@ -61,7 +61,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A function of an answer: round, floor, ceil, trunc, abs, exp, ln, greatest, least, and the rest of a division (mod)."""
+    """A function of an answer: round, floor, ceil, trunc, abs, exp, ln, greatest, least, or the rest of a division."""
 
     name: str
     of: Formula

@@ -48,7 +48,7 @@ class SummedGroups:
             else:
                 (total,) = sums.answers[column]
                 answers[name] = (_scaled(total, 1 / len(rows) if kind == "avg" else 1.0),)
-        notes = [*sums.notes, *rows.notes]
+        notes = [note for note in (*sums.notes, *rows.notes) if "hold at once" not in note]  # which are not shown
         if kinds & {"avg", _COUNT} and rows.groups:
             notes.append(EVERY_GROUP.format(len(rows)))
         notes += [

@@ -92,7 +92,7 @@ COUNT = "SELECT COUNT(*) FROM users "
         ("SELECT AVG(n) FROM (SELECT kind, AVG(age) AS n FROM users GROUP BY kind) t", "only sums and counts can be added", None),
         ("SELECT MAX(kind) FROM (SELECT kind, COUNT(*) AS n FROM users GROUP BY kind) t", "not an answer of the derived table", None),
         ("SELECT COUNT(*) > 10 AS many FROM users", "a comparison of answers would be decided by noise", "COUNT"),
-        ("SELECT kind, MAX(COUNT(*)) OVER () FROM users GROUP BY kind", "MAX is not a window of answers: ranks would be decided by noise", None),
+        ("SELECT kind, MAX(COUNT(*)) OVER () FROM users GROUP BY kind", "noise would decide ranks", None),
         ("SELECT age, SUM(COUNT(*)) OVER (ORDER BY age RANGE BETWEEN 2 PRECEDING AND CURRENT ROW) FROM users GROUP BY age", "frames of windows are counted in rows", None),
         ("SELECT LOG(1, COUNT(*)) FROM users", "the base of a logarithm is a number above 1", "LOG"),
         ("SELECT SUM(n) FROM (SELECT kind, COUNT(*) AS n FROM users GROUP BY kind) t WHERE n > 3", "chosen and then added up", None),

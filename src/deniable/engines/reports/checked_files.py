@@ -95,8 +95,9 @@ def _contents(files: ReportFiles) -> tuple[bytes, ...]:
     contents = tuple(file.read_bytes() for file in files.paths)
     judged = files.schema.metadata or {}
     for content in contents:
-        found = with_origin(pq.read_schema(pa.BufferReader(content))).metadata or {}  # an ArrowInvalid is a ValueError
-        if is_marked(found) != is_marked(judged) or any(found.get(key, b"") != value for key, value in judged.items()):
+        footer = with_origin(pq.read_schema(pa.BufferReader(content))).metadata or {}
+        differs = any(footer.get(key, b"") != value for key, value in judged.items())
+        if differs or is_marked(footer) != is_marked(judged):
             raise ValueError
     return contents
 

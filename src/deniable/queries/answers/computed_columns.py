@@ -21,7 +21,7 @@ from deniable.queries.parsing.spread_questions import plain_text_of
 
 Node = Any
 _GROUP, _KEY = "group_behind_", "key_behind_"
-_CLAUSES = ("order", "limit", "offset")
+_AFTER_GROUPS = ("order", "limit", "offset")
 Evaluate = Callable[[Node, pa.Table, dict[str, str]], list[Any]]
 
 
@@ -103,7 +103,7 @@ def computed_columns(select: Node) -> ComputedColumns | None:
     asked.set("expressions", [*kept, *hidden])
     asked.set("group", exp.Group(expressions=[node.copy() for node in behind]))
     _, limit, offset = ordering_of(_without_order(select), tuple(items))
-    for clause in _CLAUSES:
+    for clause in _AFTER_GROUPS:
         asked.set(clause, None)
     if not any(each.find(exp.AggFunc) for each in asked.expressions):
         asked.set("expressions", [*asked.expressions, exp.alias_(exp.Count(this=exp.Star(), big_int=True), _KEY)])

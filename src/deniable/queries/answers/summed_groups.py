@@ -19,10 +19,10 @@ from deniable.queries.parsing.column_names import name_of
 
 Node = Any
 Ask = Callable[[str], Result]
-_KINDS = {exp.Avg: "avg", exp.Max: "max", exp.Min: "min", exp.Sum: "sum"}
+_SUMMARIES = {exp.Avg: "avg", exp.Max: "max", exp.Min: "min", exp.Sum: "sum"}
 _COUNT = "count"
 EVERY_GROUP = "over {:,} groups, including those that nobody is in"
-CHOSEN = "{} of several answers is one that noise has favoured; its interval holds the true {}"
+FAVOURED = "{} of several answers is one that noise has favoured; its interval holds the true {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class SummedGroups:
         if kinds & {"avg", _COUNT} and rows.groups:
             notes.append(EVERY_GROUP.format(len(rows)))
         notes += [
-            CHOSEN.format(kind.upper(), "maximum" if kind == "max" else "minimum")
+            FAVOURED.format(kind.upper(), "maximum" if kind == "max" else "minimum")
             for kind in ("max", "min")
             if kind in kinds
         ]
@@ -74,8 +74,8 @@ def summed_groups(tree: Node) -> SummedGroups | None:
         node = item.this if isinstance(item, exp.Alias) else item
         if isinstance(node, exp.Count) and isinstance(node.this, (exp.Star, exp.Literal)):
             items[item.alias_or_name or name_of(item)] = (_COUNT, "")
-        elif type(node) in _KINDS and isinstance(node.this, exp.Column):
-            items[item.alias_or_name or name_of(item)] = (_KINDS[type(node)], node.this.name)
+        elif type(node) in _SUMMARIES and isinstance(node.this, exp.Column):
+            items[item.alias_or_name or name_of(item)] = (_SUMMARIES[type(node)], node.this.name)
         else:
             return None
     if {kind for kind, _ in items.values()} == {"sum"}:  # which is one sum over all rows

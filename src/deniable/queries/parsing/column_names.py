@@ -9,8 +9,8 @@ import sqlglot
 from sqlglot import TokenType, exp
 
 Node = Any
-_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
-_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
+_BRACKETS_BEGIN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
+_BRACKETS_END = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 _AFTER_ITEMS = {
     TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT,
     TokenType.UNION, TokenType.SEMICOLON,
@@ -63,7 +63,7 @@ def written_items(text: str) -> list[str]:
         elif begun and not (token.token_type == TokenType.DISTINCT and items == [[-1, -1]]):
             items[-1] = [token.start if items[-1][0] < 0 else items[-1][0], token.end + 1]
         begun = begun or (depth == 0 and token.token_type == TokenType.SELECT)
-        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        depth += (token.token_type in _BRACKETS_BEGIN) - (token.token_type in _BRACKETS_END)
     return [text[start:end] for start, end in items if start >= 0]
 
 

@@ -19,7 +19,6 @@ from deniable.errors import QueryRefused
 from deniable.limits import MOST_ANSWERS
 from deniable.queries.parsing.column_names import name_of
 from deniable.queries.parsing.compound_questions import item_behind, ordering_of
-from deniable.queries.parsing.scalar_functions import named
 
 Node = Any
 Key = tuple[Any, ...]
@@ -160,11 +159,8 @@ class _Cell:
                 return _nothing()
             return exp.Paren(this=_Cell(self._spread, self._keys, rows[other]).of(function.this))
         if not isinstance(function, (exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue)):
-            problem = f"{named(function)} is not a window of answers: ranks would be decided by noise"
-            repair = (
-                "There are SUM, AVG, LAG, LEAD, FIRST_VALUE and LAST_VALUE; ORDER BY n DESC LIMIT 3 shows the largest."
-            )
-            raise QueryRefused(problem, repair)
+            problem = "of windows there are SUM, AVG, LAG, LEAD and FIRST_VALUE of answers; noise would decide ranks"
+            raise QueryRefused(problem, "Write SUM(COUNT(*)) OVER (…); ORDER BY n DESC LIMIT 3 shows the largest.")
         if frame is not None:
             members = rows[slice(*_frame(frame, position, len(rows)))]
         else:

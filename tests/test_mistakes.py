@@ -471,7 +471,19 @@ SQL = [
     ("SELECT COUNT(*) FROM users WHERE CAST(marital AS INT) = 1", "cannot be calculated for every value", "TRY_CAST"),
     ("INSERT INTO users VALUES (1)", "one SELECT is expected", r"Write SELECT COUNT\(\*\)"),
     ("SELECT marital, COUNT(*) FROM users", "neither an aggregate nor in GROUP BY", "Add it to GROUP BY"),
-    ("SELECT COUNT(*) OVER () FROM users", "of windows there are SUM, LAG and LEAD", "Write SUM"),
+    ("SELECT COUNT(*) OVER () FROM users", "of windows there are SUM, AVG, LAG", "Write SUM"),
+    ("SELECT COUNT(*) > 9 FROM users", "a comparison of answers would be decided by noise", "look at their intervals"),
+    ("SELECT LOG(1, COUNT(*)) FROM users", "the base of a logarithm is a number above 1", "Write LOG10"),
+    (
+        "SELECT MAX(marital) FROM (SELECT marital, COUNT(*) AS n FROM users GROUP BY 1) AS t",
+        "'marital' is not an answer of the derived table",
+        "Name a COUNT",
+    ),
+    (
+        "SELECT age, SUM(COUNT(*)) OVER (ORDER BY age RANGE 2 PRECEDING) FROM users GROUP BY age",
+        "frames of windows are counted in rows",
+        "Write ROWS BETWEEN",
+    ),
     ("", "there is no text", "Write SELECT"),
 ]
 

@@ -21,13 +21,18 @@ def private_folder(name: str, purpose: str, cost: str) -> Path:
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
-            about = home.stat()
+            mine = _is_mine(home) and _is_mine(folder)
         except OSError:
             continue
-        mine = not hasattr(os, "getuid") or (about.st_uid == os.getuid() and not about.st_mode & 0o022)
         if mine and os.access(folder, os.W_OK | os.X_OK):
             return folder
     raise Failure(
         f"there is no private folder to {purpose}. {cost}. "
         "Set XDG_STATE_HOME to a folder that you own and may write to."
     )
+
+
+def _is_mine(folder: Path) -> bool:
+    """Whether nobody else may put files into a folder."""
+    about = folder.stat()
+    return not hasattr(os, "getuid") or (about.st_uid == os.getuid() and not about.st_mode & 0o022)

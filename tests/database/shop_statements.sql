@@ -161,13 +161,33 @@ SELECT "customers"."plan" AS "plan", SUM(1) AS "sum:Number of Records:ok" FROM "
 SELECT "customers"."country" AS "country", AVG(CAST("customers"."age" AS DOUBLE)) AS "avg:age:ok" FROM "customers" WHERE ("customers"."gender" = 'f') GROUP BY "customers"."country";
 SELECT EXTRACT(YEAR FROM "customers"."signup") AS "yr:signup:ok", SUM("customers"."age") AS "sum:age:ok" FROM "customers" GROUP BY 1;
 SELECT SUM(1) AS "COL" FROM "customers" HAVING COUNT(1) > 0;
+-- answers of answers, and functions of groups
+SELECT AVG(n) FROM (SELECT plan, COUNT(*) AS n FROM customers GROUP BY plan) AS t;
+WITH t AS (SELECT plan, SUM(income) AS total FROM customers GROUP BY plan) SELECT MAX(total), MIN(total), AVG(total), SUM(total) FROM t;
+SELECT plan, n * 1.0 / (SELECT SUM(n) FROM (SELECT plan, COUNT(*) AS n FROM customers GROUP BY plan) AS u) AS share FROM (SELECT plan, COUNT(*) AS n FROM customers GROUP BY plan) AS t;
+SELECT (SELECT COUNT(*) FROM orders) * 1.0 / (SELECT COUNT(*) FROM customers) AS orders_a_customer;
+SELECT (SELECT COUNT(*) FROM customers), (SELECT SUM(amount) FROM orders WHERE items > 1);
+WITH a AS (SELECT COUNT(*) AS n FROM customers), b AS (SELECT SUM(amount) AS m FROM orders) SELECT m / n AS revenue_a_customer FROM a, b;
+WITH m AS (SELECT plan, gender, COUNT(*) AS n FROM customers GROUP BY 1, 2) SELECT plan, SUM(CASE WHEN gender = 'f' THEN n ELSE 0 END) AS women, SUM(n) FILTER (WHERE gender = 'm') AS men FROM m GROUP BY 1;
+SELECT day, AVG(COUNT(*)) OVER (ORDER BY day ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS week FROM orders WHERE day < '2023-05-09' GROUP BY day ORDER BY day;
+SELECT category, FIRST_VALUE(COUNT(*)) OVER (ORDER BY category) AS first, SUM(COUNT(*)) OVER (ORDER BY category ROWS UNBOUNDED PRECEDING) AS running FROM orders GROUP BY category;
+SELECT EXP(AVG(LN(age))) AS geometric, LOG10(COUNT(*)), TRUNC(AVG(age)), COUNT_IF(age < 30) * 100 // COUNT(*) AS percent FROM customers;
+SELECT REGR_COUNT(income, age), REGR_AVGX(income, age), REGR_AVGY(income, age), REGR_SXX(income, age), REGR_SYY(income, age), REGR_SXY(income, age) FROM customers;
+SELECT UPPER(plan) AS plan, COUNT(*) FROM customers GROUP BY plan;
+SELECT plan, COUNT(*) AS n FROM customers GROUP BY plan ORDER BY CASE plan WHEN 'free' THEN 1 WHEN 'basic' THEN 2 ELSE 3 END, n LIMIT 2;
+SELECT COALESCE(plan, 'all') AS plan, GROUPING(plan) AS g, COUNT(*) FROM customers GROUP BY ROLLUP (plan);
+SELECT CASE WHEN GROUPING(plan) = 1 THEN 'all' ELSE plan END AS plan, gender, AVG(age) FROM customers GROUP BY CUBE (plan, gender);
+SELECT PERCENTILE_CONT(0.3) WITHIN GROUP (ORDER BY age DESC) FROM customers;
+SELECT COUNT(*) FROM customers WHERE age > (SELECT MEDIAN(age) FROM customers) AND plan = ANY(['free', 'basic']);
+SELECT VAR_SAMP(age), COUNTIF(age > 30), AVG(LOG10(age)) FROM customers FETCH FIRST 5 ROWS ONLY;
+SELECT DAYOFMONTH(signup) AS d, COUNT(*) FROM customers WHERE signup >= '2023-03-01 00:00:00.000000' AND signup < '2023-04-01T00:00:00.000Z' GROUP BY d ORDER BY d;
 -- tools that look around
 SHOW TABLES;
 DESCRIBE customers;
 EXPLAIN SELECT COUNT(*) FROM customers;
 SELECT 1;
 -- refused: of the answers of a derived table only sums and counts can be added up
-SELECT AVG(n) FROM (SELECT plan, COUNT(*) AS n FROM customers GROUP BY plan) AS t;
+SELECT AVG(a) FROM (SELECT plan, AVG(age) AS a FROM customers GROUP BY plan) AS t;
 -- refused: windows are ordered and partitioned by groups: the order of answers is noisy
 SELECT plan, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS place FROM customers GROUP BY plan;
 -- refused: rows of single people cannot be shown, only aggregates

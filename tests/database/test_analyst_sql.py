@@ -206,7 +206,7 @@ def test_parts_that_do_not_fit(pair):
             "SELECT COUNT(*) FROM people UNION ALL SELECT kind, COUNT(*) FROM people GROUP BY kind",
             "different numbers of columns",
         ),
-        ("SELECT kind, RANK() OVER (ORDER BY kind) FROM people GROUP BY kind", "ranks would be decided by noise"),
+        ("SELECT kind, RANK() OVER (ORDER BY kind) FROM people GROUP BY kind", "noise would decide ranks"),
         (
             "SELECT kind, SUM(COUNT(*)) OVER (ORDER BY COUNT(*)) FROM people GROUP BY kind",
             "the order of answers is noisy",

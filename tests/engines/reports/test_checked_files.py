@@ -1,6 +1,7 @@
 """Files that were checked once are not checked again; any change of them is noticed."""
 
 import os
+import tempfile
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -8,7 +9,7 @@ import pytest
 
 import deniable as dn
 from deniable.engines.local import opening
-from deniable.engines.reports import checked_files
+from deniable.engines.reports import checked_files, report_folders
 
 PEOPLE = 3_000
 ASKED = "SELECT COUNT(*) FROM users WHERE age < 12"
@@ -106,3 +107,54 @@ def test_few_notes_are_kept(folder, tmp_path, monkeypatch):
         folder = tmp_path / f"moved{number}"
         dn.connect(folder)
     assert len(list((tmp_path / "notes" / "deniable" / "checked").iterdir())) == 1
+
+
+def test_files_that_are_not_in_the_order_of_users_answer_as_before(folder, checks):
+    expected = dn.connect(folder).sql(ASKED).scalar()
+    path = report_file(folder)
+    table = pq.read_table(path)
+    mixed = table.take(np.random.default_rng(1).permutation(table.num_rows))
+    path.unlink()
+    for number, part in enumerate((mixed.slice(0, 1_000), mixed.slice(1_000))):
+        pq.write_table(part, path.with_name(f"part{number}.parquet"))
+    answers = [dn.connect(folder).sql(ASKED).scalar() for _ in range(2)]
+    assert [answer.value for answer in answers] == pytest.approx([expected.value] * 2)
+    assert len(checks) == 2  # the original, and the two files once
+
+
+def test_a_file_that_is_replaced_after_it_was_judged_is_checked(folder, checks, monkeypatch):
+    """Its footer said one thing when files were listed; the bytes that are read say another."""
+    dn.connect(folder)
+    path, listed = report_file(folder), report_folders.report_files
+
+    def replaced(*given):
+        judged = listed(*given)
+        table = pq.read_table(path)
+        pq.write_table(table.replace_schema_metadata(dict.fromkeys(table.schema.metadata, b"another")), path)
+        return judged
+
+    monkeypatch.setattr(report_folders, "report_files", replaced)
+    dn.connect(folder)
+    assert len(checks) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="there are no users")
+def test_a_folder_of_notes_that_others_may_write_to_is_not_used(folder, checks, tmp_path, monkeypatch):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
+    dn.connect(folder)
+    (tmp_path / "notes" / "deniable" / "checked").chmod(0o777)  # somebody may have planted a note
+    dn.connect(folder)
+    assert len(checks) == 2
+
+
+def test_a_link_to_other_reports_is_noticed(folder, checks, tmp_path):
+    dn.connect(folder)
+    path = report_file(folder)
+    about, other = path.stat(), tmp_path / "other.parquet"
+    path.rename(other)
+    rewritten(other, lambda columns: columns["view"].__setitem__(3, 200))
+    path.symlink_to(other)
+    os.utime(other, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert sum(sum(counts.values()) for counts in dn.connect(folder).refused.values()) == 1
+    assert len(checks) == 2

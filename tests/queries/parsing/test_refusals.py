@@ -89,8 +89,12 @@ COUNT = "SELECT COUNT(*) FROM users "
         ("SELECT COUNT(*) FROM (SELECT age AS a FROM users) t WHERE age = 3", "the derived table has no column 'age'", "age"),
         ("SELECT COUNT(*) FROM (SELECT age FROM users LIMIT 3) t", "rows of a derived table cannot be chosen", "age"),
         ("SELECT COUNT(*) FROM (SELECT DISTINCT age FROM users) t", "rows of a derived table cannot be chosen", "age"),
-        ("SELECT COUNT(*) FROM (SELECT kind, COUNT(*) AS n FROM users GROUP BY kind) t", "only sums and counts can be added", None),
-        ("SELECT AVG(n) FROM (SELECT kind, COUNT(*) AS n FROM users GROUP BY kind) t", "only sums and counts can be added", None),
+        ("SELECT AVG(n) FROM (SELECT kind, AVG(age) AS n FROM users GROUP BY kind) t", "only sums and counts can be added", None),
+        ("SELECT MAX(kind) FROM (SELECT kind, COUNT(*) AS n FROM users GROUP BY kind) t", "not an answer of the derived table", None),
+        ("SELECT COUNT(*) > 10 AS many FROM users", "a comparison of answers would be decided by noise", "COUNT"),
+        ("SELECT kind, MAX(COUNT(*)) OVER () FROM users GROUP BY kind", "noise would decide ranks", None),
+        ("SELECT age, SUM(COUNT(*)) OVER (ORDER BY age RANGE BETWEEN 2 PRECEDING AND CURRENT ROW) FROM users GROUP BY age", "frames of windows are counted in rows", None),
+        ("SELECT LOG(1, COUNT(*)) FROM users", "the base of a logarithm is a number above 1", "LOG"),
         ("SELECT SUM(n) FROM (SELECT kind, COUNT(*) AS n FROM users GROUP BY kind) t WHERE n > 3", "chosen and then added up", None),
         ("SELECT n FROM (SELECT kind, COUNT(*) AS n FROM users GROUP BY kind LIMIT 2) t WHERE n > 3", "LIMIT in a derived table", None),
         ("SELECT COUNT(*) FROM users JOIN (SELECT kind, COUNT(*) AS n FROM users GROUP BY kind) t USING (kind)", "answers cannot be joined", None),
@@ -101,7 +105,7 @@ COUNT = "SELECT COUNT(*) FROM users "
         ("SELECT COUNT(*) FROM kinds", "a dimension cannot come first", "kinds"),
         ("SELECT COUNT(*) FROM users JOIN kinds ON kinds.kind <> users.kind", "a dimension is joined on one attribute", "kinds"),
         # What one name means.
-        ("SELECT FLOOR(age / 5) AS age, COUNT(*) FROM users GROUP BY age", "the name of an answer and of another attribute", "age"),
+        ("SELECT SUM(age) AS kind FROM users GROUP BY kind", "the name of an answer and of another attribute", "kind"),
         ("SELECT other AS kind, COUNT(*) FROM users GROUP BY kind", "the name of an answer and of another attribute", "kind"),
         ("SELECT 7 AS x FROM users", "nothing is aggregated", "7"),
         # Constants.

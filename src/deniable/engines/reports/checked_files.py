@@ -14,9 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from deniable.engines.reports.report_files import ReportFiles
+from deniable.engines.reports.report_origin import with_origin
 from deniable.errors import Failure
 from deniable.private_folders import private_folder
+from deniable.simulation import is_marked
 from deniable.tables.specification.specification import Specification
 
 CHECKS = 1
@@ -36,8 +41,8 @@ def known(collection: Specification, files: ReportFiles) -> ReportFiles:
         noted = json.loads(path.read_bytes())
         if not isinstance(noted, list) or [entry[:2] for entry in noted] != [_about(file) for file in files.paths]:
             return files
-        contents = tuple(file.read_bytes() for file in files.paths)
-    except (OSError, ValueError, TypeError):
+        contents = _contents(files)
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
         return files
     same = [entry[2:] for entry in noted] == [[_digest(content)] for content in contents]
     return replace(files, contents=contents, checked=True) if same else files
@@ -48,8 +53,8 @@ def held(collection: Specification, files: ReportFiles) -> ReportFiles:
     if files.checked or _note(collection, files) is None:
         return files
     try:
-        return replace(files, contents=tuple(file.read_bytes() for file in files.paths))
-    except OSError:
+        return replace(files, contents=_contents(files))
+    except (OSError, ValueError):
         return files
 
 
@@ -83,6 +88,18 @@ def _note(collection: Specification, files: ReportFiles) -> Path | None:
         return None
     named = [str(CHECKS), collection.sha256, files.table, *(str(file.absolute()) for file in files.paths)]
     return folder / _digest("\0".join(named).encode())[:32]
+
+
+def _contents(files: ReportFiles) -> tuple[bytes, ...]:
+    """The bytes of all files; a ValueError if their footers are no longer those by which the files were judged."""
+    contents = tuple(file.read_bytes() for file in files.paths)
+    judged = files.schema.metadata or {}
+    for content in contents:
+        footer = with_origin(pq.read_schema(pa.BufferReader(content))).metadata or {}
+        differs = any(footer.get(key, b"") != value for key, value in judged.items())
+        if differs or is_marked(footer) != is_marked(judged):
+            raise ValueError
+    return contents
 
 
 def _about(file: Path) -> list[Any]:

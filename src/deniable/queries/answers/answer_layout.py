@@ -76,9 +76,10 @@ def answer_columns(result: Result, *, stderr: bool = False) -> list[list[Column]
 
 
 def all_columns(result: Result, *, stderr: bool = False) -> list[Column]:
-    """The columns of groups, then those of all answers."""
-    answers = answer_columns(result, stderr=stderr)
-    return [*group_columns(result), *(column for columns in answers for column in columns)]
+    """The columns of groups and answers, in the order of the question."""
+    groups = dict(zip(result.groups, group_columns(result), strict=True))
+    answers = dict(zip(result.answers, answer_columns(result, stderr=stderr), strict=True))
+    return [column for name in result.columns for column in ([groups[name]] if name in groups else answers[name])]
 
 
 def _with_interval(name: str, estimates: Sequence[Estimate], result: Result) -> list[Column]:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import pyarrow as pa
 from sqlglot import exp
 
 from deniable.errors import QueryRefused
 from deniable.queries.answers.answer_options import AnswerOptions
 from deniable.queries.answers.compound_answers import compound_answer, is_plain
+from deniable.queries.answers.computed_columns import computed_columns
 from deniable.queries.answers.descriptions import described
 from deniable.queries.answers.quantile_answers import Prefixes, quantile_answer
 from deniable.queries.answers.result import Result
-from deniable.queries.parsing.compound_questions import compound_of
+from deniable.queries.answers.summed_groups import summed_groups
+from deniable.queries.parsing.compound_questions import Compound, PlainPart, compound_of
 from deniable.queries.parsing.computed_groups import computed_groups
 from deniable.queries.parsing.derived_tables import flattened
 from deniable.queries.parsing.dimensions import Dimension
-from deniable.queries.parsing.domain_values import constant_of
+from deniable.queries.parsing.domain_values import constant_of, evaluated
 from deniable.queries.parsing.grammar import read_question
 from deniable.queries.parsing.quantile_questions import quantile_question
 from deniable.queries.parsing.restated_questions import histogram_counts, is_constant, values_alone
@@ -85,6 +89,12 @@ class StatementAnswers:
         text, known = str(select.sql(dialect="duckdb")), self.database
         return Scope(text, known.collection, known.dimensions, known.key).with_sources(select)
 
+    def _evaluated(self, node: Any, frame: pa.Table, names: dict[str, str]) -> list[Any]:
+        """A function of groups, at every row of an answer."""
+        known = self.database
+        scope = Scope(str(node.sql(dialect="duckdb")), known.collection, known.dimensions, known.key)
+        return list(evaluated(scope, node, frame, names).to_pylist())
+
     def _restated(self, tree: Any, text: str) -> Result:
         """The answer to a question in other words."""
         return replace(self.question(str(tree.sql(dialect="duckdb"))), sql=text)
@@ -95,10 +105,23 @@ class StatementAnswers:
         items = {item.alias_or_name: item.this if isinstance(item, exp.Alias) else item for item in tree.expressions}
         return Result({name: [constant_of(scope, node)] for name, node in items.items()}, {}, sql=text)
 
+    def _with_values(self, compound: Compound, text: str) -> Compound:
+        """Parts whose constants are computed."""
+        scope = Scope(text, self.database.collection, self.database.dimensions, self.database.key)
+
+        def values(part: PlainPart) -> PlainPart:
+            known = {
+                name: constant_of(scope, value) if isinstance(value, exp.Expression) else value
+                for name, value in part.constants.items()
+            }
+            return replace(part, constants=known)
+
+        return replace(compound, parts=tuple(values(part) for part in compound.parts))
+
     def question(self, text: str) -> Result:
         """The answer to a plain question, or to one that is made of several; a refusal points into its text."""
         try:
-            return self._question(text)
+            return replace(self._question(text), asked=_asked_names(text))
         except QueryRefused as refused:
             raise refused.within(text) from None
 
@@ -112,7 +135,13 @@ class StatementAnswers:
             return replace(self._restated(listed, text), answers={})
         if (counted := histogram_counts(tree)) is not None:
             return self._restated(counted, text)
+        if (summed := summed_groups(tree)) is not None:
+            together = replace(self, options=replace(self.options, simultaneous=True))
+            return summed.answer(self.question, together.question, text)
+        if (made := computed_columns(tree)) is not None:
+            return replace(made.answer(self.question(str(made.asked.sql(dialect="duckdb"))), self._evaluated), sql=text)
         compound = compound_of(tree, lambda part: flattened(text, part, collection, self.database.key))
+        compound = self._with_values(compound, text)
         compound = computed_groups(compound, self._scope, lambda asked: list(self.plain(asked)))
         first = compound.parts[0].select
         if len(compound.parts) == 1 and (asked := quantile_question(first)) is not None:
@@ -121,4 +150,10 @@ class StatementAnswers:
             return self.plain(text)
         if self.options.simultaneous and len(compound.parts) > 1:
             raise QueryRefused("intervals of several parts do not hold at once", "Ask the parts one by one.")
-        return compound_answer(compound, self.plain, text)
+        return compound_answer(compound, self.plain, self.question, text)
+
+
+@functools.lru_cache(maxsize=256)
+def _asked_names(text: str) -> tuple[str, ...]:
+    """The columns that a question asks for, in its order, where it names them."""
+    return tuple(item.alias_or_name for item in read_question(text).selects)

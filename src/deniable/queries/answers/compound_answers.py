@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from deniable.errors import QueryRefused
 from deniable.queries.answers.result import Estimate, Result
-from deniable.queries.parsing.compound_questions import Compound, PlainPart
+from deniable.queries.parsing.compound_questions import Compound
 from deniable.queries.parsing.spread_questions import (
     Key,
     Spread,
@@ -26,9 +26,12 @@ Ask = Callable[[str], Result]
 CONSTANT = "a subquery is a constant here: what its error changes is added to the errors of the answers"
 
 
-def compound_answer(compound: Compound, ask: Ask, text: str) -> Result:
-    """The rows of all parts below each other, in the order that was asked for."""
-    answered = [_part_answer(part, ask) for part in compound.parts]
+def compound_answer(compound: Compound, ask: Ask, ask_any: Ask, text: str) -> Result:
+    """The rows of all parts below each other, in the order that was asked for.
+
+    `ask` answers plain questions, `ask_any` also others, such as subqueries and parts of their own.
+    """
+    answered = [select_answer(part.select, ask, ask_any) for part in compound.parts]
     columns: dict[str, list[Any]] = {name: [] for name in compound.names}
     for part, result in zip(compound.parts, answered, strict=True):
         for name, own in zip(compound.names, part.names, strict=True):
@@ -42,31 +45,28 @@ def compound_answer(compound: Compound, ask: Ask, text: str) -> Result:
     )
 
 
-def _part_answer(part: PlainPart, ask: Ask) -> Result:
-    return select_answer(part.select, ask)
-
-
 def is_plain(select: Node) -> bool:
     """Whether a SELECT has neither windows nor subqueries."""
     return not _scalar_places(select) and spread_of(select) is None
 
 
-def select_answer(select: Node, ask: Ask) -> Result:
+def select_answer(select: Node, ask: Ask, ask_any: Ask) -> Result:
     """The answer to a SELECT that may have windows and scalar subqueries.
 
     A subquery of other tables, or in WHERE, is asked on its own. What the answer would be one standard error of it
     further on is added to the answer's error, as if both erred together.
     """
     constants = [
-        (node, ask(str(scalar_subquery(node).sql(dialect="duckdb"))).scalar()) for node in _scalar_places(select)
+        (node, ask_any(str(scalar_subquery(node).sql(dialect="duckdb"))).scalar()) for node in _scalar_places(select)
     ]
-    asked = _without_constants(select, ask, [estimate.value for _, estimate in constants])
+    asked = _without_constants(select, ask, ask_any, [estimate.value for _, estimate in constants])
     if not constants:
         return asked
     moved = [
         _without_constants(
             select,
             ask,
+            ask_any,
             [each.value + sign * each.error * (other == number) for other, (_, each) in enumerate(constants)],
         )
         for number in range(len(constants))
@@ -111,7 +111,7 @@ def _scalar_places(select: Node) -> list[Node]:
     ]
 
 
-def _without_constants(select: Node, ask: Ask, values: list[float]) -> Result:
+def _without_constants(select: Node, ask: Ask, ask_any: Ask, values: list[float]) -> Result:
     """The answer with constants in the place of subqueries."""
     made = select.copy()
     for node, value in zip(_scalar_places(made), values, strict=True):
@@ -120,7 +120,7 @@ def _without_constants(select: Node, ask: Ask, values: list[float]) -> Result:
         node.replace(literal_of(float(f"{value:.12g}")))
     text = str(made.sql(dialect="duckdb"))
     spread = spread_of(made)
-    return ask(text) if spread is None else spread_answer(spread, ask, text)
+    return ask_any(text) if spread is None else spread_answer(spread, ask, text)
 
 
 def arranged(

@@ -60,7 +60,8 @@ def cumulative_question(question: Question) -> Question:
         last = replace(last, values=last.values[:-1], codes=np.minimum(last.codes, len(last.values) - 2))
     if not isinstance(last, PrivateGroups) or not all(_is_number(value) for value in last.values):
         problem = "quantiles are of numbers of one private attribute"
-        raise QueryRefused(problem, "Group by other attributes and count.")
+        repair = "Of dates ask for the days since one, DATE_DIFF('day', DATE '2024-01-01', x); count others in groups."
+        raise QueryRefused(problem, repair)
     if any(isinstance(group, PrivateGroups) and group.attribute == last.attribute for group in others):
         raise QueryRefused("the attribute of a quantile is grouped by, too", "Group by another attribute.")
     (counted,) = question.moments

@@ -88,6 +88,18 @@ class Result:
     sql: str = field(default="", repr=False)
     simulation: bool = False
     """Whether the reports come from a simulation and protect nobody."""
+    asked: tuple[str, ...] = field(default=(), repr=False)
+    """The columns in the order of the question, where it is known."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of groups and answers in the order of the question, or groups first.
+
+        >>> Result({"sex": ["f"]}, {"n": (Estimate(7.0, 0.5),)}, asked=("n", "sex")).columns
+        ('n', 'sex')
+        """
+        known = (*self.groups, *self.answers)
+        return self.asked if sorted(self.asked) == sorted(known) else known
 
     def __len__(self) -> int:
         return len(next(iter([*self.answers.values(), *self.groups.values()]), ()))
@@ -98,7 +110,8 @@ class Result:
         >>> [row["sex"] for row in Result({"sex": ["f", "m"]}, {"n": (Estimate(7.0, 0.5), Estimate(5.0, 0.5))})]
         ['f', 'm']
         """
-        columns = {**self.groups, **self.answers}
+        known: dict[str, Sequence[Any]] = {**self.groups, **self.answers}
+        columns = {name: known[name] for name in self.columns}
         for row_number in range(len(self)):
             yield {name: values[row_number] for name, values in columns.items()}
 
@@ -121,13 +134,17 @@ class Result:
         return estimates[0]
 
     def to_arrow(self) -> pa.Table:
-        """Columns: the groups, and for every answer x also x_stderr, x_low, x_high; on a grid x_model.
+        """Columns in the order of the question; after an answer x also x_stderr, x_low, x_high; on a grid x_model.
 
         >>> Result({"sex": ["f"]}, {"n": (Estimate(7.0, 0.5),)}).to_arrow().column_names
         ['sex', 'n', 'n_stderr', 'n_low', 'n_high']
         """
-        columns: dict[str, Any] = {name: list(values) for name, values in self.groups.items()}
-        for name, estimates in self.answers.items():
+        columns: dict[str, Any] = {}
+        for name in self.columns:
+            if name in self.groups:
+                columns[name] = list(self.groups[name])
+                continue
+            estimates = self.answers[name]
             columns[name] = pa.array([estimate.value for estimate in estimates], pa.float64())
             columns[f"{name}_stderr"] = pa.array([estimate.stderr for estimate in estimates], pa.float64())
             if any(estimate.model for estimate in estimates):

@@ -1,7 +1,8 @@
-"""Functions of answers: ROUND, CAST, ABS, GREATEST, LEAST, SQRT, COALESCE, NULLIF, % and powers of aggregates."""
+"""Functions of answers: ROUND, CAST, ABS, GREATEST, LEAST, SQRT, EXP, LN, COALESCE, NULLIF, %, // and powers."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,16 @@ def applied(scope: Scope, node: Node, formula: Callable[[Node], Formula]) -> For
         return Applied("floor", formula(node.this))
     if isinstance(node, exp.Ceil):
         return Applied("ceil", formula(node.this))
+    if isinstance(node, exp.Trunc) and node.args.get("decimals") is None:
+        return Applied("trunc", formula(node.this))
+    if isinstance(node, exp.Exp):
+        return Applied("exp", formula(node.this))
+    if isinstance(node, exp.Ln):
+        return Applied("ln", formula(node.this))
+    if isinstance(node, exp.Log):
+        return _logarithm(scope, node, formula)
+    if isinstance(node, exp.IntDiv):
+        return Applied("floor", Binary("/", formula(node.this), formula(node.expression)))
     if isinstance(node, exp.Mod):
         return _rest(scope, node, formula)
     if isinstance(node, exp.Pow):
@@ -74,6 +85,14 @@ def _power(scope: Scope, node: Any, formula: Callable[[Node], Formula]) -> Formu
     if float(exponent) == 0.5:
         return Root(formula(node.this))
     raise scope.refusal(node, "answers can be raised to 2 and 0.5", "Multiply them.")
+
+
+def _logarithm(scope: Scope, node: Any, formula: Callable[[Node], Formula]) -> Formula:
+    """LOG10, LOG2, LOG(base, x), and LOG(x) to the base 10."""
+    base, inner = (Number(10.0), node.this) if node.expression is None else (formula(node.this), node.expression)
+    if not isinstance(base, Number) or base.value <= 1:
+        raise scope.refusal(node, "the base of a logarithm is a number above 1", "Write LOG10, LOG2 or LN.")
+    return Binary("/", Applied("ln", formula(inner)), Number(math.log(base.value)))
 
 
 def _rest(scope: Scope, node: Any, formula: Callable[[Node], Formula]) -> Formula:

@@ -26,6 +26,7 @@ class PlainPart:
 
     select: Node
     constants: Mapping[str, Any]
+    """Values, or expressions of constants that are still to be computed."""
     names: tuple[str, ...]
     """All columns in order."""
 
@@ -91,7 +92,14 @@ def _parts(select: Node) -> Iterator[PlainPart]:
         for name, item in zip(names, made.expressions, strict=True):
             node = item.this if isinstance(item, exp.Alias) else item
             text = _text(select, node)
-            grouped_out = chosen is not None and text in everything - {_text(select, each) for each in chosen}
+            out = set() if chosen is None else everything - {_text(select, each) for each in chosen}
+            grouped_out = text in out
+            if chosen is not None and not grouped_out and not node.find(exp.Star):
+                node = _without_groups(select, node, out, everything)
+                item = exp.alias_(node, name, quoted=True)
+                if not node.find(exp.Column, exp.AggFunc):
+                    constants[name] = node
+                    continue
             if grouped_out or isinstance(node, _CONSTANTS) or (isinstance(node, exp.Literal) and node.is_string):
                 constants[name] = None if grouped_out or isinstance(node, exp.Null) else _value(node)
             else:
@@ -107,6 +115,19 @@ def _parts(select: Node) -> Iterator[PlainPart]:
                 for clause in ("order", "limit", "offset"):
                     made.set(clause, None)
         yield PlainPart(made, constants, names)
+
+
+def _without_groups(select: Node, node: Node, out: set[str], everything: set[str]) -> Node:
+    """An item of a grouping set: columns that it does not group by are NULL, and GROUPING says which these are."""
+
+    def replaced(part: Node) -> Node:
+        if isinstance(part, exp.Grouping):
+            absent = [_text(select, each) in out for each in part.expressions]
+            return exp.Literal.number(sum(2**power for power, is_out in enumerate(reversed(absent)) if is_out))
+        inside = part.find_ancestor(exp.AggFunc) is not None or isinstance(part, exp.AggFunc)
+        return exp.null() if not inside and _text(select, part) in out else part
+
+    return node.copy().transform(replaced) if everything else node
 
 
 def _listed(group: Node) -> list[Node]:
@@ -153,8 +174,14 @@ def item_behind(select: Node, node: Node) -> Node:
     if isinstance(node, exp.Column) and not node.table:
         for item in select.expressions:
             if isinstance(item, exp.Alias) and item.alias.casefold() == node.name.casefold():
-                return item.this
+                # GROUP BY x means the column x before an answer of that name, which is computed from the column.
+                return node if _is_made_of(item.this, node) else item.this
     return node
+
+
+def _is_made_of(item: Node, column: Node) -> bool:
+    same = (part.name.casefold() == column.name.casefold() for part in item.find_all(exp.Column))
+    return not isinstance(item, exp.Column) and any(same)
 
 
 def _text(select: Node, node: Node) -> str:

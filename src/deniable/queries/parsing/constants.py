@@ -159,9 +159,15 @@ def is_outside(scope: Scope, node: Node, domain: Enumerable) -> bool:
 def _point(scope: Scope, node: Node, text: str, kind: Any) -> Any:
     """A date or a point in time from a text."""
     try:
-        value = kind.fromisoformat(text)
-        if getattr(value, "tzinfo", None) is None:
-            return value
+        if kind is date and len(text) == len("2020-01-31"):
+            return date.fromisoformat(text)
+        value = datetime.fromisoformat(text)
+        if not value.utcoffset():  # tools write 2020-01-31T00:00:00.000Z, and DuckDB reads it as times without a zone
+            value = value.replace(tzinfo=None)
+            if kind is datetime:
+                return value
+            if value.time() == time():
+                return value.date()
     except ValueError:
         pass
     repair = "Write '2020-01-31' or '2020-01-31 13:00', without a time zone."

@@ -25,7 +25,20 @@ _SUMMED = (exp.Sum, exp.Count, exp.CountIf)
 
 def flattened(text: str, select: Node, collection: Specification, key: str) -> Node:
     """The same question as one SELECT from tables."""
-    return _Flattening(text, collection, {USER_COLUMN, key.casefold()}).select(select.copy(), {})
+    return _with_source(_Flattening(text, collection, {USER_COLUMN, key.casefold()}).select(select.copy(), {}))
+
+
+def _with_source(select: Node) -> Node:
+    """SELECT (SELECT COUNT(*) FROM a) / (SELECT COUNT(*) FROM b), without FROM, is a question about the first table."""
+    if select.args.get("from_") is not None:
+        return select
+    for node in select.find_all(exp.Subquery):
+        source = node.this.args.get("from_")
+        if source is not None:
+            select.set("from_", source.copy())
+            select.set("joins", [join.copy() for join in node.this.args.get("joins") or []])
+            break
+    return select
 
 
 class _Flattening:
@@ -45,9 +58,12 @@ class _Flattening:
             known[table.alias.casefold()] = exp.Subquery(this=inner, alias=table.args["alias"])
         select.set("with_", None)
         without_schemas(select)
+        self._subqueries(select, known)
         source = select.args.get("from_")
         if source is None:
             return select
+        if (alone := self._single_answers(select, known)) is not None:
+            return alone
         self._semi_joins(select)
         with_named_joins(select, self._keys)
         for holder in (source, *(select.args.get("joins") or [])):
@@ -63,6 +79,50 @@ class _Flattening:
                 inner = self.select(table.this, known)
                 select = self._merged(select, holder, _Derived.of(self, table, inner))
         return select
+
+    def _subqueries(self, select: Node, known: dict[str, Node]) -> None:
+        """Numbers in brackets, (SELECT … FROM t), where t may be a table of WITH."""
+        for clause in ("expressions", "where", "having"):
+            value = select.args.get(clause)
+            for part in value if isinstance(value, list) else [value] if value is not None else []:
+                for node in list(part.find_all(exp.Subquery)):
+                    if isinstance(node.this, exp.Select) and not isinstance(node.parent, exp.In):
+                        node.set("this", self.select(node.this.copy(), known))
+
+    def _single_answers(self, select: Node, known: dict[str, Node]) -> Node | None:
+        """SELECT a.n / b.m FROM a, b, where both are one row of answers, as a SELECT of numbers; None for any other."""
+        columns: dict[tuple[str, str], Node] = {}
+        for holder in (select.args["from_"], *(select.args.get("joins") or [])):
+            table = holder.this
+            if isinstance(table, exp.Table) and table.name.casefold() in known:
+                alias, meant = table.alias or table.name, known[table.name.casefold()].this
+            elif isinstance(table, exp.Subquery) and isinstance(table.this, exp.Select):
+                alias, meant = table.alias, self.select(table.this.copy(), known)
+            else:
+                return None
+            plain = not any(meant.args.get(clause) for clause in _ROW_CLAUSES) and not holder.args.get("on")
+            if not plain or not all(item.alias and item.find(exp.AggFunc) for item in meant.expressions):
+                return None
+            for item in meant.expressions:
+                number = meant.copy()
+                number.set("expressions", [item.copy()])
+                for name in ((alias.casefold(), item.alias.casefold()), ("", item.alias.casefold())):
+                    columns[name] = exp.Subquery(this=number)
+        if not select.args.get("joins") or any(select.args.get(clause) for clause in ("where", *_ROW_CLAUSES)):
+            return None
+
+        def replaced(part: Node) -> Node:
+            if not isinstance(part, exp.Column):
+                return part
+            return columns.get((part.table.casefold(), part.name.casefold()), part).copy()
+
+        items = [
+            exp.Alias(this=item.transform(replaced), alias=exp.to_identifier(item.name, quoted=True))
+            if isinstance(item, exp.Column)
+            else item.transform(replaced)
+            for item in select.expressions
+        ]
+        return exp.Select(expressions=items)
 
     # A derived table and the query around it ------------------------------------------------------------------------
 
@@ -128,6 +188,9 @@ class _Flattening:
             inner = node.this
             while isinstance(inner, exp.Paren):
                 inner = inner.this
+            if isinstance(node, exp.Sum) and (chosen := _chosen_sum(inner)) is not None:
+                node.replace(chosen)
+                continue
             if not isinstance(node, exp.Sum) or not _is_sum(inner):
                 problem = "of the answers of a derived table only sums and counts can be added up"
                 raise self.refusal(derived.select, problem, "Write SUM of a COUNT(*) or SUM, or ask one SELECT.")
@@ -227,6 +290,8 @@ class _Derived:
     def _replaced(self, part: Node, *, sole: bool) -> Node:
         if not isinstance(part, exp.Column) or isinstance(part.this, exp.Star):
             return part
+        if part.find_ancestor(exp.Subquery) is not None:  # its columns are those of its own tables
+            return part
         prefix = part.table.casefold()
         if prefix != self.alias.casefold() if prefix else not sole and part.name.casefold() not in self.columns:
             return part
@@ -256,12 +321,35 @@ def _add_condition(select: Node, where: Node | None) -> None:
 
 def _adds_up(item: Node) -> bool:
     """Whether an item has an aggregate that is not one of a window."""
-    return any(not isinstance(node.parent, exp.Window) for node in item.find_all(exp.AggFunc))
+    return any(
+        not isinstance(node.parent, exp.Window) and node.find_ancestor(exp.Subquery) is None
+        for node in item.find_all(exp.AggFunc)
+    )
 
 
 def _is_sum(node: Node) -> bool:
     inner = node.this if isinstance(node, exp.Filter) else node
     return isinstance(inner, _SUMMED) and not isinstance(inner.this, exp.Distinct)
+
+
+def _chosen_sum(node: Node) -> Node | None:
+    """CASE WHEN group = 'a' THEN COUNT(*) ELSE 0 END, summed, as a count of these groups' rows; None for others."""
+    if not isinstance(node, exp.Case) or node.this is not None or len(node.args["ifs"]) != 1:
+        return None
+    (branch,), default = node.args["ifs"], node.args.get("default")
+    value = branch.args["true"]
+    while isinstance(value, exp.Paren):
+        value = value.this
+    zero = (
+        default is None
+        or isinstance(default, exp.Null)
+        or (isinstance(default, exp.Literal) and not float(default.this))
+    )
+    if not zero or not _is_sum(value) or branch.this.find(exp.AggFunc):
+        return None
+    own = [value.expression.this.copy()] if isinstance(value, exp.Filter) else []
+    summed = value.this if isinstance(value, exp.Filter) else value
+    return exp.Filter(this=summed.copy(), expression=exp.Where(this=exp.and_(branch.this.copy(), *own)))
 
 
 def _with_table(node: Node, alias: str) -> Node:

@@ -168,6 +168,9 @@ def refused_aggregate(node: Any) -> Refusal:
         return problem, "Ask for what is inside, and calculate with it yourself."
     if type(inner) in _INSTEAD:
         return _INSTEAD[type(inner)]
+    if inner.find(exp.AggFunc) and isinstance(inner, (exp.Predicate, exp.Connector, exp.Not)):
+        problem = "a comparison of answers would be decided by noise"
+        return problem, "Ask for the numbers and look at their intervals, or choose rows with HAVING."
     if isinstance(inner, exp.Column) or not isinstance(inner, (exp.Func, exp.Anonymous)):
         return "this is neither an aggregate nor in GROUP BY", _ADVICE
     if inner.find(exp.Column) and not isinstance(inner, exp.AggFunc) and type(inner) in ON_DOMAINS:

@@ -126,13 +126,23 @@ def read_question(text: str) -> Any:
         second = statements[1] if len(statements) > 1 else None
         repair = "Write SELECT COUNT(*) FROM …"
         raise QueryRefused("one SELECT is expected", repair, text=text, start=position_of(text, second) or 0)
-    return with_names(statements[0].transform(_known_spelling))
+    return with_names(statements[0].transform(_known_spelling), text)
 
 
 def _known_spelling(node: Any) -> Any:
     """What means the same: DATE_PART('year', d) as EXTRACT(year FROM d), GROUP BY ALL as the columns it stands for."""
     if isinstance(node, exp.Select):
         return without_all(node)
+    if isinstance(node, exp.Fetch) and not any(
+        (node.args.get("limit_options") or exp.LimitOptions()).args.get(part) for part in ("percent", "with_ties")
+    ):
+        return exp.Limit(expression=node.args.get("count") or exp.Literal.number(1))  # FETCH FIRST 10 ROWS ONLY
+    if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
+        listed = node.expression.this
+        while isinstance(listed, exp.Paren):
+            listed = listed.this
+        if isinstance(listed, exp.Array):  # x = ANY ([1, 2])
+            return exp.In(this=node.this, expressions=listed.expressions)
     if isinstance(node, exp.Anonymous) and str(node.this).lower() in ("date_part", "datepart"):
         unit, *rest = node.expressions
         if isinstance(unit, exp.Literal) and unit.is_string and len(rest) == 1:

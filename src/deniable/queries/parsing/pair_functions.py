@@ -49,12 +49,8 @@ def _slope(sums: PairSums) -> Formula:
 
 def _intercept(sums: PairSums) -> Formula:
     """mean y − slope · mean x, of values that are measured from their middles."""
-    rise = Binary("-", Binary("/", sums.total(0), sums.count), Binary("*", _slope(sums), _mean(sums)))
+    rise = Binary("-", Binary("/", sums.total(0), sums.count), Binary("*", _slope(sums), _average(1)(sums)))
     return Binary("+", Number(sums.middle(0)), rise)
-
-
-def _mean(sums: PairSums) -> Formula:
-    return Binary("+", Number(sums.middle(1)), Binary("/", sums.total(1), sums.count))
 
 
 def _correlation(sums: PairSums) -> Formula:
@@ -66,6 +62,13 @@ def _determination(sums: PairSums) -> Formula:
     return Binary("/", Binary("*", shared, shared), Binary("*", _spread(sums, 0, 0), _spread(sums, 1, 1)))
 
 
+def _average(which: int) -> Callable[[PairSums], Formula]:
+    def formula(sums: PairSums) -> Formula:
+        return Binary("+", Number(sums.middle(which)), Binary("/", sums.total(which), sums.count))
+
+    return formula
+
+
 PAIR_AGGREGATES: dict[Any, PairAggregate] = {
     exp.Corr: PairAggregate("corr", _correlation, (-1.0, 1.0)),
     exp.CovarPop: PairAggregate("covar_pop", lambda sums: Binary("/", _spread(sums, 0, 1), sums.count)),
@@ -75,5 +78,11 @@ PAIR_AGGREGATES: dict[Any, PairAggregate] = {
     exp.RegrSlope: PairAggregate("regr_slope", _slope),
     exp.RegrIntercept: PairAggregate("regr_intercept", _intercept),
     exp.RegrR2: PairAggregate("regr_r2", _determination, (0.0, 1.0)),
+    exp.RegrCount: PairAggregate("regr_count", lambda sums: sums.count),
+    exp.RegrAvgx: PairAggregate("regr_avgx", _average(1)),
+    exp.RegrAvgy: PairAggregate("regr_avgy", _average(0)),
+    exp.RegrSxx: PairAggregate("regr_sxx", lambda sums: _spread(sums, 1, 1)),
+    exp.RegrSyy: PairAggregate("regr_syy", lambda sums: _spread(sums, 0, 0)),
+    exp.RegrSxy: PairAggregate("regr_sxy", lambda sums: _spread(sums, 0, 1)),
 }
 """In SQL the dependent expression stands first: REGR_SLOPE(y, x)."""

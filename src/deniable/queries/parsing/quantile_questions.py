@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
@@ -123,7 +124,9 @@ def _asked(node: Node, name: str) -> Iterator[AskedQuantile]:
         return
     of, shares, kind = _parts(node)
     if of is None or not isinstance(of, exp.Expression):
-        raise QueryRefused("quantiles are answers of their own", "Write MEDIAN(x) without arithmetic around it.")
+        raise QueryRefused(
+            "quantiles are answers of their own", "Ask for each in a column, and calculate with them yourself."
+        )
     listed = shares.expressions if isinstance(shares, exp.Array) else [shares]
     for share in listed:
         value = _share(share)
@@ -136,10 +139,14 @@ def _parts(node: Node) -> tuple[Node, Node, str]:
         return node.this, half, CONTINUOUS
     if isinstance(node, exp.WithinGroup) and isinstance(node.this, (exp.PercentileCont, exp.PercentileDisc)):
         order = node.expression.expressions
-        if len(order) != 1 or order[0].args.get("desc"):
-            raise QueryRefused("WITHIN GROUP orders by one expression, ascending", "Write (ORDER BY x).")
         kind = CONTINUOUS if isinstance(node.this, exp.PercentileCont) else DISCRETE
-        return order[0].this, node.this.this, kind
+        descending = len(order) == 1 and bool(order[0].args.get("desc"))
+        if len(order) != 1 or (descending and kind == DISCRETE):
+            raise QueryRefused("WITHIN GROUP orders by one expression, ascending", "Write (ORDER BY x).")
+        share = node.this.this
+        if descending:  # counted from the other end
+            share = exp.Literal.number(str(1 - Decimal(repr(_share(share)))))
+        return order[0].this, share, kind
     if isinstance(node, (exp.PercentileCont, exp.PercentileDisc)):
         return node.this, node.expression, CONTINUOUS if isinstance(node, exp.PercentileCont) else DISCRETE
     if isinstance(node, (exp.Quantile, exp.ApproxQuantile)):

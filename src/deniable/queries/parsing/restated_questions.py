@@ -19,7 +19,9 @@ def values_alone(tree: Node) -> Node | None:
 
     They are public: values of public columns that occur, and all values of a private attribute's domain.
     """
-    if not isinstance(tree, exp.Select) or tree.find(exp.AggFunc, exp.Window, exp.Star) or _histogram(tree) is not None:
+    if not isinstance(tree, exp.Select) or tree.find(exp.Window) or _histogram(tree) is not None:
+        return None
+    if any(item.find(exp.AggFunc, exp.Star, exp.Subquery) for item in tree.expressions):
         return None
     if not (tree.args.get("distinct") or tree.args.get("group")) or tree.args.get("from_") is None:
         return None

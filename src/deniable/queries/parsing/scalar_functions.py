@@ -60,7 +60,7 @@ ON_DOMAINS: dict[Any, frozenset[str]] = {
     exp.TimestampTrunc: frozenset({"this", "unit"}),
     exp.DateTrunc: frozenset({"this", "unit"}),
     exp.Extract: _SIDES,
-    **dict.fromkeys((exp.DayOfWeek, exp.DayOfWeekIso, exp.DayOfYear, exp.Week, exp.LastDay), _ARGUMENT),
+    **dict.fromkeys((exp.DayOfWeek, exp.DayOfWeekIso, exp.DayOfMonth, exp.DayOfYear, exp.Week, exp.LastDay), _ARGUMENT),
     **dict.fromkeys((exp.Dayname, exp.Monthname), _ARGUMENT),
     exp.TimeToStr: frozenset({"this", "format"}),
     exp.Interval: frozenset({"this", "unit"}),

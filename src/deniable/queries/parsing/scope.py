@@ -185,7 +185,8 @@ class Scope:
             if join.args.get("method") == "NATURAL" and not join.args.get("side"):
                 join = scope._natural(join)
             if join.args.get("side") or join.args.get("method") or join.args.get("kind") not in (None, "", "INNER"):
-                raise self.refusal(join, "only inner joins are possible", f"Write JOIN … USING ({self.key}).")
+                repair = f"Write JOIN … USING ({self.key}); subtract its answer for the rows without a partner."
+                raise self.refusal(join, "only inner joins are possible", repair)
             dimension = scope._known(join.this, self.known_dimensions)
             if dimension is not None and scope._known(join.this, scope._names) is None:
                 scope = scope._with_dimension(join, dimension)

@@ -146,8 +146,7 @@ class _Cell:
     def _window(self, node: Node) -> Node:
         function, order = node.this, node.args.get("order")
         ordered = [] if order is None else order.expressions
-        if node.args.get("spec") is not None:
-            raise QueryRefused("frames of windows are not supported", "Leave out ROWS and RANGE.")
+        frame = node.args.get("spec")
         rows = self._partition(node.args.get("partition_by") or [], ordered)
         position = rows.index(self._row)
         if isinstance(function, (exp.Lag, exp.Lead)):
@@ -157,16 +156,27 @@ class _Cell:
             step = 1 if offset is None else int(offset.this)
             other = position - step if isinstance(function, exp.Lag) else position + step
             if not 0 <= other < len(rows):
-                return exp.Div(this=exp.Literal.number(0), expression=exp.Literal.number(0), typed=False, safe=False)
+                return _nothing()
             return exp.Paren(this=_Cell(self._spread, self._keys, rows[other]).of(function.this))
-        if not isinstance(function, exp.Sum):
-            problem = "of windows there are SUM, LAG and LEAD of answers; ranks would be decided by noise"
-            raise QueryRefused(problem, "Write SUM(COUNT(*)) OVER (…).")
-        members = rows[: position + 1] if ordered else rows
+        if not isinstance(function, (exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue)):
+            problem = "of windows there are SUM, AVG, LAG, LEAD and FIRST_VALUE of answers; noise would decide ranks"
+            raise QueryRefused(problem, "Write SUM(COUNT(*)) OVER (…); ORDER BY n DESC LIMIT 3 shows the largest.")
+        if frame is not None:
+            members = rows[slice(*_frame(frame, position, len(rows)))]
+        else:
+            members = rows[: position + 1] if ordered else rows
+        if not members:
+            return _nothing()
+        if isinstance(function, (exp.FirstValue, exp.LastValue)):
+            member = members[0 if isinstance(function, exp.FirstValue) else -1]
+            return exp.Paren(this=_Cell(self._spread, self._keys, member).of(function.this))
         total = _Cell(self._spread, self._keys, members[0]).of(function.this)
         for member in members[1:]:
             total = exp.Add(this=total, expression=_Cell(self._spread, self._keys, member).of(function.this))
-        return exp.Paren(this=total)
+        if isinstance(function, exp.Sum):
+            return exp.Paren(this=total)
+        size = exp.Literal.number(f"{len(members)}.0")
+        return exp.Paren(this=exp.Div(this=exp.Paren(this=total), expression=size, typed=False, safe=False))
 
     def _partition(self, by: list[Node], ordered: list[Node]) -> list[int]:
         """The rows of this one's partition, in order; both by groups, because answers are noisy."""
@@ -188,8 +198,31 @@ class _Cell:
         text = plain_text_of(item_behind(self._spread.select, node))
         if text not in self._texts:
             problem = "windows are ordered and partitioned by groups: the order of answers is noisy"
-            raise QueryRefused(problem, "Order by a column of GROUP BY.")
+            raise QueryRefused(problem, "Order by a column of GROUP BY; ORDER BY n DESC at the end shows who is first.")
         return self._texts.index(text)
+
+
+def _nothing() -> Node:
+    """An answer that does not exist."""
+    return exp.Div(this=exp.Literal.number(0), expression=exp.Literal.number(0), typed=False, safe=False)
+
+
+def _frame(frame: Node, position: int, rows: int) -> tuple[int, int]:
+    """ROWS BETWEEN … AND …, as the first row of a partition and the one after the last."""
+
+    def row(end: str, otherwise: int) -> int:
+        value, side = frame.args.get(end), str(frame.args.get(f"{end}_side") or "").upper()
+        if isinstance(value, exp.Literal) and not value.is_string and value.this.isdigit():
+            return position - int(value.this) if side == "PRECEDING" else position + int(value.this)
+        if value == "UNBOUNDED":
+            return 0 if side == "PRECEDING" else rows - 1
+        if value is None or value == "CURRENT ROW":
+            return position if value is not None else otherwise
+        raise QueryRefused("frames of windows are counted in rows", "Write ROWS BETWEEN 6 PRECEDING AND CURRENT ROW.")
+
+    if str(frame.args.get("kind")).upper() != "ROWS" or frame.args.get("exclude"):
+        raise QueryRefused("frames of windows are counted in rows", "Write ROWS BETWEEN 6 PRECEDING AND CURRENT ROW.")
+    return max(row("start", position), 0), max(row("end", position) + 1, 0)
 
 
 def cell_of(spread: Spread, keys: Sequence[Key], row: int, item: Node) -> Node:

@@ -61,7 +61,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A function of an answer: round, floor, ceil, abs, greatest, least, and what a division leaves over (mod)."""
+    """A function of an answer: round, floor, ceil, trunc, abs, exp, ln, greatest, least, or the rest of a division."""
 
     name: str
     of: Formula
@@ -73,7 +73,13 @@ class Applied:
 
     def at(self, values: Floats) -> Floats:
         """The function of some numbers, as DuckDB has it: halves are rounded away from zero."""
-        if self.name in ("round", "floor", "ceil"):
+        if self.name == "exp":
+            with np.errstate(over="ignore"):
+                return np.asarray(np.exp(values))
+        if self.name == "ln":
+            with np.errstate(divide="ignore"):
+                return np.asarray(np.log(np.maximum(values, 0.0)))
+        if self.name in ("round", "floor", "ceil", "trunc"):
             finite = np.isfinite(values)  # the ends of an interval may not be
             return np.asarray(np.where(finite, self._rounded(np.where(finite, values, 0.0)), values))
         if self.name == "abs":
@@ -91,7 +97,7 @@ class Applied:
             scaled = np.abs(values) * scale
             whole = np.floor(scaled + 0.5)
             return np.asarray(np.copysign(np.where(_is_near(scaled), np.rint(scaled), whole) / scale, values))
-        rounded = np.floor(values) if self.name == "floor" else np.ceil(values)
+        rounded = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}[self.name](values)
         return np.where(_is_near(values), np.rint(values), rounded)
 
     def of_interval(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -114,6 +120,10 @@ class Applied:
         """Its derivative; that of rounding is 1, because it follows what is rounded, and so does a rest."""
         if self.name == "abs":
             return np.where(values < 0, -1.0, 1.0)
+        if self.name == "exp":
+            return self.at(values)
+        if self.name == "ln":
+            return np.asarray(1 / np.where(values > 0, values, 1.0))
         if self.name in ("greatest", "least"):
             return np.where(self.at(values) == values, 1.0, 0.0)
         return np.ones_like(values)
@@ -164,8 +174,10 @@ def evaluate(
         return Valued(root, inner.gradient / (2 * root[:, None]), clear)
     if isinstance(formula, Applied):
         inner = evaluate(formula.of, sums, covariance, counts, above_zero)
-        slope = formula.slope(inner.value)
-        return Valued(formula.at(inner.value), inner.gradient * slope[:, None], inner.clear)
+        slope, clear = formula.slope(inner.value), inner.clear
+        if formula.name == "ln":  # as for roots
+            clear = clear & (inner.value > CLEAR * np.sqrt(inner.variance(covariance)))
+        return Valued(formula.at(inner.value), inner.gradient * slope[:, None], clear)
     left, right = (evaluate(side, sums, covariance, counts, above_zero) for side in (formula.left, formula.right))
     clear = left.clear & right.clear
     a, b = left.value[:, None], right.value[:, None]

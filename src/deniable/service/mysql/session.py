@@ -142,7 +142,7 @@ class AskingSession(Session):  # type: ignore[misc] # an extra
     def _shown(self, result: Result) -> Rows:
         table = result.to_arrow()
         if not self.variables.error_columns:
-            table = table.select([*result.groups, *result.answers])
+            table = table.select(list(result.columns))
         return as_rows(table)
 
     async def _ask(self, question: Callable[[Database], Result]) -> Result:

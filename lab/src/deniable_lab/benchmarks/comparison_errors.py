@@ -40,6 +40,11 @@ class Case:
     count: int
     epsilon: float
 
+    @property
+    def pairs(self) -> int:
+        """How many comparisons there are."""
+        return self.count * (self.count - 1) // 2
+
 
 CASES = (
     Case(PUBLIC, COUNT, 4, 0.7),
@@ -74,13 +79,16 @@ def measure(releases: int, seed: int, advance: Callable[[float], None]) -> Itera
     for case in CASES:
         outcomes = []
         for release in range(releases):
-            truth, answer = _compared(case, seed + release)
-            outcomes.append(_outcome(truth, answer))
+            outcomes.append(one_release(case, seed + release))
             advance(1.0)
         wrong, single, missed, hits = np.array(outcomes).T
         discovered = float(np.nanmean(hits)) if not np.isnan(hits).all() else float("nan")
-        pairs = case.count * (case.count - 1) // 2
-        yield Compared(case, releases, pairs, wrong.mean(), single.mean(), missed.mean(), discovered)
+        yield Compared(case, releases, case.pairs, wrong.mean(), single.mean(), missed.mean(), discovered)
+
+
+def one_release(case: Case, seed: int) -> tuple[float, float, float, float]:
+    """Whether it has errors, with and without correction, whether it misses a truth, and the share that it finds."""
+    return _outcome(*_compared(case, seed))
 
 
 def _outcome(truth: list[float], answer: Result) -> tuple[float, float, float, float]:
@@ -104,7 +112,7 @@ def _compared(case: Case, seed: int) -> tuple[list[float], Result]:
     if case.groups == SHIFTED:
         ages = np.where(group == case.count - 1, np.minimum(ages, 4), ages)
     if case.groups in (MEMOISED, ROTATING):
-        return [0.0] * (case.count * (case.count - 1) // 2), _of_rounds(case, ages, seed)
+        return [0.0] * case.pairs, _of_rounds(case, ages, seed)
     names = [f"g{number}" for number in range(case.count)]
     kind: dn.Public | dn.Categorical = dn.Public() if case.groups == PUBLIC else dn.Categorical(*names)
     teams = {"uid": np.arange(people), "team": np.array(names)[group]}

@@ -74,6 +74,18 @@ CLAIMS = (
         "[Find words that nobody listed](../how-to/words.md)",
     ),
     Claim(
+        "Shuffling",
+        "Under pseudonyms, somebody who mixes messages hides whose each is. `deniable check --shuffled` says how far.",
+        "beyond/shuffling",
+        "[Report under pseudonyms](../how-to/pseudonyms.md)",
+    ),
+    Claim(
+        "Comparisons of groups",
+        "`compare` looks at all pairs of groups or rounds, and one error rate holds for all of them together.",
+        "beyond/comparisons",
+        "[Asking](../queries.md#comparing-groups)",
+    ),
+    Claim(
         "Renewed thresholds",
         "The stream paper learns θ once. Here every epoch learns it again for the next one.",
         "beyond/renewals",

@@ -35,6 +35,16 @@ def test_never_below_the_exact_divergence_and_hardly_above(people, power):
         assert exact <= bound <= exact + 4 * _DOUBT_OF_CHANCES
 
 
+@pytest.mark.parametrize("people", [1, 2, 5])
+@pytest.mark.parametrize("power", [10**6, 2**40, 2**60, 2**90, 10**120])
+def test_a_large_epsilon_is_not_lost_in_rounding(people, power):
+    for ratio in (Fraction(1), Fraction(power, 10**5), Fraction(power, 3), Fraction(9 * power, 10)):
+        exact = exact_delta(power, people, ratio)
+        assert exact <= shuffled_delta(math.log(power), people, math.log(ratio)) <= exact + 4 * _DOUBT_OF_CHANCES
+    least = math.log(power) - math.log(2) - math.log1p(people / power)  # alone she is told apart with half of the δ
+    assert least - 1e-3 <= shuffled_epsilon(math.log(power), people, 0.5) <= math.log(power)
+
+
 def histograms(law, values):
     """The law of how often each outcome occurs among people with these values."""
     laws = {(0,) * len(law[0]): 1.0}

@@ -12,6 +12,7 @@ from deniable.tables.specification.runs import largest_epsilon
 
 HEADING = "If a mixer shuffles"
 _UPWARDS = Context(prec=3, rounding=ROUND_CEILING)
+_SMALLEST_SHOWN = Decimal("0.000001")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +42,27 @@ def shuffled_words(collection: Collection, mixer: Mixer) -> list[str]:
         f"If somebody whom she trusts strips addresses and times and hands on the messages of {mixer.people:,} people "
         "who report honestly, in a random order, an analyst who sees only these learns at most "
         f"ε = {rounded_up(smaller)} with δ = {mixer.delta:g}, instead of ε = {epsilon:.4g}.",
+        *([_weak(mixer)] if mixer.delta * mixer.people >= 1 else []),
         *([linked] if several else []),
         "Against the mixer, and against anybody who sees messages before they are mixed, or some of them apart from "
         "the others, the promise above stays what it is.",
     ]
 
 
+def _weak(mixer: Mixer) -> str:
+    return (
+        f"This δ promises little: to show everything about one of {mixer.people:,} people, drawn at random, keeps it. "
+        f"Ask for one far below {1 / mixer.people:.1g}."
+    )
+
+
 def rounded_up(epsilon: float) -> str:
     """Three digits, never below the number itself.
 
-    >>> rounded_up(0.23401), rounded_up(4.0), rounded_up(12.34)
-    ('0.235', '4', '12.4')
+    >>> rounded_up(0.23401), rounded_up(4.0), rounded_up(12.34), rounded_up(1e-20)
+    ('0.235', '4', '12.4', '0.000001')
     """
-    return f"{_UPWARDS.create_decimal(Decimal(epsilon)).normalize():f}"
+    return f"{_UPWARDS.create_decimal(max(Decimal(epsilon), _SMALLEST_SHOWN)).normalize():f}"
 
 
 def _no_claim(collection: Collection) -> str | None:

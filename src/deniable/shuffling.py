@@ -18,6 +18,7 @@ No function of these two numbers tells the worlds apart better than they do.  [F
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from scipy.stats import binom
@@ -32,6 +33,8 @@ _DOUBT_OF_CHANCES = 1e-6
 _LEFT_OUT = 2.0**-40
 """The share of δ that is spent on numbers of clones that are hardly ever seen."""
 _BISECTIONS = 60
+_NO_CLONES = 300.0
+"""Above this ε nobody hides anybody."""
 
 
 def shuffled_epsilon(epsilon: float, people: int, delta: float) -> float:
@@ -43,7 +46,7 @@ def shuffled_epsilon(epsilon: float, people: int, delta: float) -> float:
     check_epsilon(epsilon)
     check_integer("people", people, 1, MOST_PEOPLE)
     check_number("delta", delta, "must lie between 0 and 1", "Use 1e-9.", above=0, below=1)
-    if math.isinf(epsilon) or shuffled_delta(epsilon, people, math.nextafter(epsilon, 0)) > delta:
+    if epsilon > _NO_CLONES or shuffled_delta(epsilon, people, math.nextafter(epsilon, 0)) > delta:
         return epsilon
     low, high = 0.0, epsilon
     for _ in range(_BISECTIONS):
@@ -65,12 +68,14 @@ def shuffled_delta(epsilon: float, people: int, smaller: float) -> float:
     True
     """
     clones, chances, rest = _clones(epsilon, people - 1)
-    mine = 1 / (1 + math.exp(-epsilon))  # w
-    first = _first_telling(clones, mine, smaller)
-    at_least, more = binom.sf(first - 2, clones, 0.5), binom.sf(first - 1, clones, 0.5)  # A ≥ a − 1, A ≥ a
-    here = (mine * at_least + (1 - mine) * more) * (1 + _DOUBT_OF_CHANCES)
-    there = (mine * more + (1 - mine) * at_least) * (1 - _DOUBT_OF_CHANCES)
-    telling = np.maximum(here - math.exp(smaller) * (1 - _DOUBT_OF_CHANCES) * there, 0.0)
+    mine, other = 1 / (1 + math.exp(-epsilon)), 1 / (1 + math.exp(epsilon))  # w and 1 − w, which 1.0 − w would lose
+    first = _first_telling(clones, epsilon, smaller)
+    tails = [binom.sf(first + shift, clones, 0.5) for shift in (-3, -2, -1, 0)]  # A ≥ a − 2, …, A ≥ a + 1
+    telling = np.zeros(clones.size)
+    for at_least, more in pairwise(tails):  # from a − 1, a, a + 1 on: rounding may have moved the border past a number
+        here = (mine * at_least + other * more) * (1 + _DOUBT_OF_CHANCES)
+        there = (mine * more + other * at_least) * (1 - _DOUBT_OF_CHANCES)
+        telling = np.maximum(telling, here - math.exp(smaller) * (1 - _DOUBT_OF_CHANCES) * there)
     return min(float((chances * telling).sum() * (1 + _DOUBT_OF_CHANCES) + rest), 1.0)
 
 
@@ -85,10 +90,14 @@ def _clones(epsilon: float, others: int) -> tuple[Integers, Floats, float]:
     return clones, binom.pmf(clones, others, chance), float(rest) * (1 + _DOUBT_OF_CHANCES)
 
 
-def _first_telling(clones: Integers, mine: float, smaller: float) -> Floats:
-    """The first a with w·a + (1 − w)·b > ratio·(w·b + (1 − w)·a), b = C + 1 − a: both sides are straight lines in a."""
-    ratio, total = math.exp(smaller), clones + 1.0
-    slope = (2 * mine - 1) * (1 + ratio)
-    border = total * (ratio * mine - (1 - mine)) / slope if slope > 0 else np.full_like(total, np.inf)
+def _first_telling(clones: Integers, epsilon: float, smaller: float) -> Floats:
+    """The first a with w·a + (1 − w)·b > ratio·(w·b + (1 − w)·a), b = C + 1 − a: both sides are straight lines in a.
+
+    They meet at a = (C + 1)·(ratio·w − (1 − w))/((2w − 1)·(1 + ratio)), with 2w − 1 = tanh(ε/2).
+    """
+    spread, total = math.tanh(epsilon / 2), clones + 1.0
+    slope = spread * (1 + math.exp(smaller))
+    above = spread + math.expm1(smaller) / (1 + math.exp(-epsilon))
+    border = total * (above / slope) if slope > 0 else np.full_like(total, np.inf)
     first: Floats = np.floor(np.minimum(border, total + 1)) + 1
     return first

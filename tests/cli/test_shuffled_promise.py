@@ -36,6 +36,11 @@ def test_the_number_that_is_shown_is_never_below_the_bound():
         assert bound <= float(rounded_up(bound)) <= bound * 1.01
 
 
+def test_a_delta_that_promises_little_is_named(tmp_path):
+    words = " ".join(checked(tmp_path, "--shuffled", "100", "--delta", "0.5").stdout.split())
+    assert "This δ promises little: to show everything about one of 100 people" in words
+
+
 def test_there_is_no_claim_for_reports_by_user_id(tmp_path):
     words = " ".join(checked(tmp_path, "--shuffled", "100000", ids="user").stdout.split())
     assert "No claim: reports travel under user ids" in words

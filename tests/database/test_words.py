@@ -139,6 +139,23 @@ def test_words_join_other_tables(noisy):
     assert abs(answer["word0"].value) < 5 * answer["word0"].stderr
 
 
+@pytest.mark.parametrize(
+    "settings", [{}, {"coins": "assigned"}, {"ids": "pseudonym"}], ids=["drawn", "assigned", "names"]
+)
+def test_words_that_devices_report_are_found(settings, tmp_path):
+    table = dn.Table("words", word=dn.Text(4, alphabet="abn"))
+    collection = dn.Collection(table, epsilon=12.0, name="words", **settings)
+    lines = []
+    for user in range(90):
+        named = "ids" in settings
+        client = collection.client(tmp_path / f"{user}.json") if named else collection.client(user=user)
+        report = client.report("words", {"word": "ban" if user % 3 else "nab"})
+        lines.append(client.bundle().to_json() if named else report.to_json(uid=user, table="words"))
+    found = estimates(dn.connect(collection.gather(lines)), GROUPED)
+    assert set(found) == {"ban", "nab"}
+    assert abs(found["ban"].value - 60) < 7 * found["ban"].stderr
+
+
 def test_nothing_is_listed_where_no_word_is_common():
     held = np.random.default_rng(1).integers(97, 123, (300, 8), dtype=np.uint8).view("S8").ravel().astype(str)
     collection = dn.Collection(dn.Table("words", word=dn.Text(8, alphabet="abcdefghijklmnopqrstuvwxyz")), epsilon=1.0)

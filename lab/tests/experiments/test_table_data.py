@@ -80,4 +80,4 @@ def test_data_are_the_same_every_time():
 
 def test_every_name_of_data_is_explained():
     papers = {"SYN-1", "SYN-2", "CPS", "CPS stand-in", "ATUS", "ATUS stand-in"}
-    assert papers | {"PRODUCTS", "WORDS", "ADDRESSES", "NO-HITTERS"} == set(table_data.ABOUT)
+    assert papers | {"PRODUCTS", "WORDS", "ADDRESSES", "NO-HITTERS", "FEW-LETTERS"} == set(table_data.ABOUT)

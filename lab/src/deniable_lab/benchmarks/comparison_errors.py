@@ -24,8 +24,10 @@ from deniable.queries.answers.result import Result
 LEVEL = 0.05
 EACH = 600
 """People in a group."""
-PUBLIC, PRIVATE, ROUNDS, SHIFTED = "public, equal", "private, equal", "memoised rounds, equal", "private, one differs"
+PUBLIC, PRIVATE, JOINED, SHIFTED = "public, equal", "private, equal", "joined, equal", "private, one differs"
+MEMOISED, ROTATING = "memoised rounds, equal", "rotating rounds, equal"
 COUNT, MEAN = "SELECT COUNT(*) FROM users WHERE age < 5", "SELECT AVG(age) FROM users"
+JOIN = "SELECT COUNT(*) FROM users JOIN teams USING (uid) WHERE age < 5"
 _AGE = dn.Ordinal(0, 9)
 
 
@@ -38,12 +40,19 @@ class Case:
     count: int
     epsilon: float
 
+    @property
+    def pairs(self) -> int:
+        """How many comparisons there are."""
+        return self.count * (self.count - 1) // 2
+
 
 CASES = (
     Case(PUBLIC, COUNT, 4, 0.7),
     Case(PRIVATE, COUNT, 5, 2.0),
     Case(PRIVATE, MEAN, 3, 3.0),
-    Case(ROUNDS, COUNT, 3, 1.5),
+    Case(JOINED, JOIN, 4, 4.0),
+    Case(MEMOISED, COUNT, 3, 1.5),
+    Case(ROTATING, COUNT, 4, 2.0),
     Case(SHIFTED, COUNT, 5, 2.0),
 )
 
@@ -70,13 +79,16 @@ def measure(releases: int, seed: int, advance: Callable[[float], None]) -> Itera
     for case in CASES:
         outcomes = []
         for release in range(releases):
-            truth, answer = _compared(case, seed + release)
-            outcomes.append(_outcome(truth, answer))
+            outcomes.append(one_release(case, seed + release))
             advance(1.0)
         wrong, single, missed, hits = np.array(outcomes).T
         discovered = float(np.nanmean(hits)) if not np.isnan(hits).all() else float("nan")
-        pairs = case.count * (case.count - 1) // 2
-        yield Compared(case, releases, pairs, wrong.mean(), single.mean(), missed.mean(), discovered)
+        yield Compared(case, releases, case.pairs, wrong.mean(), single.mean(), missed.mean(), discovered)
+
+
+def one_release(case: Case, seed: int) -> tuple[float, float, float, float]:
+    """Whether it has errors, with and without correction, whether it misses a truth, and the share that it finds."""
+    return _outcome(*_compared(case, seed))
 
 
 def _outcome(truth: list[float], answer: Result) -> tuple[float, float, float, float]:
@@ -99,26 +111,33 @@ def _compared(case: Case, seed: int) -> tuple[list[float], Result]:
     group, ages = np.arange(people) % case.count, np.arange(people) // case.count % 10
     if case.groups == SHIFTED:
         ages = np.where(group == case.count - 1, np.minimum(ages, 4), ages)
-    if case.groups == ROUNDS:
-        return [0.0] * (case.count * (case.count - 1) // 2), _of_rounds(case, ages, seed)
+    if case.groups in (MEMOISED, ROTATING):
+        return [0.0] * case.pairs, _of_rounds(case, ages, seed)
     names = [f"g{number}" for number in range(case.count)]
     kind: dn.Public | dn.Categorical = dn.Public() if case.groups == PUBLIC else dn.Categorical(*names)
-    table = dn.Table("users", age=_AGE, team=kind)
-    collection = dn.Collection(table, epsilon=case.epsilon, design="mg")
-    rows = {"uid": np.arange(people), "age": ages, "team": np.array(names)[group]}
-    reports = collection.perturb(users=rows, source=dn.SeededSource(seed), simulation=True)
+    teams = {"uid": np.arange(people), "team": np.array(names)[group]}
+    if case.groups == JOINED:
+        tables = [dn.Table("users", age=_AGE), dn.Table("teams", team=kind)]
+        rows = {"users": {"uid": teams["uid"], "age": ages}, "teams": teams}
+    else:
+        tables = [dn.Table("users", age=_AGE, team=kind)]
+        rows = {"users": {**teams, "age": ages}}
+    collection = dn.Collection(*tables, epsilon=case.epsilon, design="mg")
+    reports = collection.perturb(**rows, source=dn.SeededSource(seed), simulation=True)
     level = [_truth(case.question, ages[group == number]) for number in range(case.count)]
     truth = [level[second] - level[first] for first, second in combinations(range(case.count), 2)]
     return truth, dn.connect(reports).compare(case.question, by="team")
 
 
 def _truth(question: str, ages: Integers) -> float:
-    return float((ages < 5).sum() if question == COUNT else ages.mean())
+    return float(ages.mean() if question == MEAN else (ages < 5).sum())
 
 
 def _of_rounds(case: Case, ages: Integers, seed: int) -> Result:
-    """The same people in every round, with the same rows."""
-    rounds = dn.Rounds(case.count, mode="memoised", permanent=case.epsilon + 0.5, changes_are_public=True)
+    """The same people in every round, with the same rows; where rounds rotate, each answers in one of them."""
+    rounds = dn.Rounds(case.count)
+    if case.groups == MEMOISED:
+        rounds = dn.Rounds(case.count, mode="memoised", permanent=case.epsilon + 0.5, changes_are_public=True)
     collection = dn.Collection(
         dn.Table("users", age=_AGE), epsilon=case.epsilon, design="mg", name="rounds", coins="assigned", rounds=rounds
     )

@@ -50,7 +50,8 @@ ABOUT = {
     "ADDRESSES": (
         "ADDRESSES: drawn, 20,000 addresses of web sites of up to 20 bytes, whose popularity follows Zipf's law (1.2)."
     ),
-    "NO-HITTERS": "NO-HITTERS: drawn, everybody has another word of 8 letters.",
+    "NO-HITTERS": "NO-HITTERS: drawn, everybody has another word of 6 letters.",
+    "FEW-LETTERS": "FEW-LETTERS: drawn, 500 words of 1 to 6 of the letters a to e, by Zipf's law (1).",
     "PRODUCTS": (
         "PRODUCTS: drawn, once for each number of products: people with an age of 0 to 9, one transaction each with "
         "an amount of 0 to 9, and products of uneven popularity (Dirichlet, 2) with a country of three and a price of "

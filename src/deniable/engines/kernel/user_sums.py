@@ -79,9 +79,9 @@ class TableSumming:
     def contributions(self, reports: Columns, first: int, end: int, out: Floats) -> None:
         """The contributions of some users: multiplied over the parts of a design, added over slots."""
         if self.contributed:
-            for number, values in enumerate(reports[1:]):
-                chosen = values[first * self.slots : end * self.slots]
-                out[:, number] = chosen.reshape(-1, self.tau).sum(axis=1) if self.tau > 1 else chosen
+            begin, stop = first * self.slots, end * self.slots
+            chosen = np.array([values[begin:stop] for values in reports[1:]]).T
+            out[:] = chosen.reshape(-1, self.tau, chosen.shape[1]).sum(axis=1) if self.tau > 1 else chosen
             return
         parts = len(self.programs)
         rows: Floats | None = None

@@ -166,9 +166,10 @@ def _with_contributions(plan: Plan, summing: Summing, stores: Mapping[str, Store
 
 def _placed(table: TableSumming, layer: MemoryStore, order: ViewOrder) -> MemoryStore:
     reports = layer.reports
-    for column, values in enumerate(placed_contributions(table, order)):
-        reports = reports.append_column(_contributed(column), arrow_floats(values))
-    return replace(layer, reports=reports)
+    made = [arrow_floats(values) for values in placed_contributions(table, order)]
+    names = [*reports.column_names, *(_contributed(column) for column in range(len(made)))]
+    # All at once: every appended column would copy the list of those before it, and ids may be thousands.
+    return replace(layer, reports=pa.table([*reports.columns, *made], names=names, metadata=reports.schema.metadata))
 
 
 def _contributed(column: int) -> str:

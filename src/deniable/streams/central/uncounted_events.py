@@ -26,7 +26,7 @@ class UncountedEvents:
         self.share = 0.0
         """The largest share that the last answer allows, but for three in a hundred. Public."""
         self.filled = 0.0
-        """The share of the warm-up that was replaced, as measured. Public."""
+        """The share of the warm-up that was replaced, as far as noise does not explain it. Public."""
         self.whole = False
         """Whether the last answer is about a whole epoch, not only about a warm-up."""
 
@@ -46,11 +46,12 @@ class UncountedEvents:
         noise = DiscreteLaplace(self._epsilon, self._most)
         source = self._source.stream(epoch, when).recomputable()
         noisy = int(noise.draw(np.array([self._replaced]), source)[0])
-        doubt = _DOUBT * math.sqrt(noise.variance())
-        self.share = min(max(noisy + doubt, 0.0) / self._events, 1.0)
+        error = math.sqrt(noise.variance())
+        # At least one error: that noise is far below zero says nothing, and later more events do not count.
+        self.share = min(max(noisy + _DOUBT * error, error) / self._events, 1.0)
         self.whole = whole
         if not whole:
-            self.filled = min(max(noisy, 0) / self._events, 1.0)
+            self.filled = min(believed(noisy, error) / self._events, 1.0)
 
     def share_after(self, growth: float) -> float:
         """The largest share of an epoch that is so many times as long as what was last measured, if it goes on so.
@@ -76,6 +77,15 @@ class UncountedEvents:
         """Go on from a state."""
         self._events, self._replaced, self.share = state["events"], state["replaced"], state["share"]
         self.filled, self.whole = state["filled"], state["whole"]
+
+
+def believed(noisy: float, error: float) -> float:
+    """What to take a noisy count for that is divided by: nothing where noise explains it, and shrunk above that.
+
+    >>> believed(150.0, 100.0), believed(400.0, 100.0), believed(400.0, 0.0)
+    (0.0, 375.0, 400.0)
+    """
+    return 0.0 if noisy <= _DOUBT * error else noisy - error**2 / noisy
 
 
 def uncounted_share(rate: float, most: int) -> float:

@@ -1,4 +1,4 @@
-"""TreeHist: a binary tree, one level per person, and counts by one bit of a Hadamard transform.  [BNST17]"""
+"""TreeHist: a tree of prefixes, one level per person, and counts by one bit of a Hadamard transform.  [BNST17]"""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ KEPT = 4
 
 
 def tree_histogram(
-    held: np.ndarray, numbers: np.ndarray, bits: int, k: int, epsilon: float, random: np.random.Generator
+    held: np.ndarray, numbers: np.ndarray, bits: int, k: int, epsilon: float, random: np.random.Generator, *, step: int
 ) -> list[int]:
     """The k values that seem most common. Everybody holds one of `numbers`, by its index; each has so many bits.
 
-    One half of the people is divided among the levels, the other estimates what is left. The paper has everybody do
-    both with ε/2, and takes medians over hash functions; dividing people and taking means have less noise.
+    A level of the tree has `step` bits more than the one before: a character, so that there are fewer levels than in
+    the paper's binary tree, and more people in each. One half of the people is divided among the levels, the other
+    estimates what is left. The paper has everybody do both with ε/2, and takes medians over hash functions; dividing
+    people and taking means have less noise.
     """
     first = random.random(held.size) < 0.5
-    level = random.integers(1, bits + 1, held.size)
-    kept = np.array([0], dtype=object)
-    for length in range(1, bits + 1):
-        candidates = np.concatenate((kept * 2, kept * 2 + 1))
-        own = folded(numbers >> (bits - length))[held[first & (level == length)]]
+    level = random.integers(1, bits // step + 1, held.size)
+    kept, tails = np.array([0], dtype=object), np.array(range(2**step), dtype=object)
+    for number in range(1, bits // step + 1):
+        candidates = (kept[:, None] * 2**step + tails).ravel()
+        own = folded(numbers >> (bits - number * step))[held[first & (level == number)]]
         estimates = _sketched(own, candidates, epsilon, random)
         kept = candidates[np.argsort(-estimates, kind="stable")[: KEPT * k]]
     final = _sketched(folded(numbers)[held[~first]], kept, epsilon, random)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 IMAGES = Path(__file__).parent / "images"
@@ -23,7 +25,7 @@ PORT = 8719
 ADDRESS = f"http://127.0.0.1:{PORT}/"
 QUESTION = "SELECT round, category, COUNT(*) AS orders FROM orders GROUP BY round, category"
 SCOPES = ("ask", "operate")
-WIDTH = 1280
+WIDTH, COLOURS = 1280, 48
 PLACES = (
     ("ask", "Answer, with 95 % intervals", 860),
     ("plan", "Standard error of each answer", 900),
@@ -84,7 +86,8 @@ def take(browser: Any, keys: dict[str, str]) -> None:
             asked(page)
         page.get_by_text(wait).first.wait_for()
         page.wait_for_timeout(1_500)
-        page.screenshot(path=IMAGES / f"console-{place}.png")
+        drawn = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+        drawn.quantize(COLOURS, dither=Image.Dither.NONE).save(IMAGES / f"console-{place}.png", optimize=True)
         page.close()
 
 

@@ -202,3 +202,12 @@ def test_tests_that_contributing_names_exist():
     named = re.findall(r"`((?:lab/)?tests/[\w/]+\.py)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     assert len(named) > 20
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_every_attempt_of_the_threat_model_names_its_tests():
+    model = (ROOT / "docs" / "background" / "threat-model.md").read_text(encoding="utf-8")
+    tables = re.findall(r"^\| attempt \|.*\n\|[-|]+\n((?:\|.*\n)+)", model, re.M)
+    attempts = [row.split("|")[1].strip() for table in tables for row in table.splitlines()]
+    assert len(attempts) >= 10
+    listed = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Tests of the threat model")[2]
+    assert [attempt for attempt in attempts if f"| {attempt} | `tests/" not in listed] == []

@@ -39,13 +39,13 @@ STATES = (
 WEST = (2, 4, 6, 8, 15, 16, 30, 32, 35, 41, 49, 53, 56)
 CALIFORNIA = 6
 FILING = ("single", "joint", "separate", "head")
-SIZES_1940 = (0.071, 0.232, 0.248, 0.196, 0.102, 0.061, 0.037, 0.023, 0.012, 0.018)
-"""Shares of households with 1 to 10 persons in the United States in 1940, put together from three sources. The mean is
-3.67 persons in 34,949,000 households (Statistical Abstract of the United States 2008, from Current Population Reports).
-How shares fall from 3 persons on follows from the census itself: persons of 1940 whose deaths were linked (CenSoc-
-Numident demo, census1940_persons.parquet) have a number within their household, and a household has a k-th person if it
-has k or more. Old people are rarely linked, so each year of age below 50 counts alike, and what the sources say about
-first and second persons is not used. The share of persons who live alone is assumed: about 7 %."""
+SIZES_1940 = (0.071, 0.248, 0.224, 0.181, 0.115, 0.068, 0.045, 0.025, 0.014, 0.009)
+"""Shares of households with 1 to 10 persons, with the mean of the United States in 1940: 3.67 persons in 34,949,000
+households (Statistical Abstract of the United States 2008, from Current Population Reports). The shares are remembered
+from the Census's historical table HH-4, which was not at hand, with its class of 7 and more spread over 7 to 10. A test
+compares how they fall from 3 persons on with the census itself: persons whose deaths were linked (CenSoc-Numident demo,
+census1940_persons.parquet) have a number within their household, which has a k-th person if it has k or more. That
+file says nothing about small households, because old people are rarely linked."""
 
 ABOUT = {
     "WORDS": "WORDS: drawn, 20,000 pronounceable words of 2 to 12 letters, whose popularity follows Zipf's law (1.5).",

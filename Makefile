@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-all test-portable test-oldest lint others java javascript mariadb mosquitto superset console bench docs pages wheel pythons security clean
+.PHONY: demo test test-all test-portable test-oldest lint others java javascript mariadb mosquitto superset console bench docs pages pictures wheel pythons security clean
 
 demo: .venv/.installed-demo
 	$(BIN)/deniable demo
@@ -139,6 +139,10 @@ docs: .venv/.installed-docs
 # What is generated: pictures, the reference of names and commands.
 pages: .venv/.installed-test
 	$(BIN)/python docs/generate.py && $(BIN)/python docs/gallery.py && $(BIN)/python docs/beyond.py
+
+# Pictures of the console, on what the demonstration collects.
+pictures: .venv/.installed-test
+	$(BIN)/deniable demo && $(BIN)/python docs/console_pictures.py demo/collected
 
 # Known mistakes in our code, and known vulnerabilities in what it uses. Lists of vulnerabilities are asked for over the
 # network; where they cannot be reached, that is said, and it is no failure. In CI they can.

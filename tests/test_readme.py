@@ -202,3 +202,25 @@ def test_tests_that_contributing_names_exist():
     named = re.findall(r"`((?:lab/)?tests/[\w/]+\.py)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     assert len(named) > 20
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_every_attempt_of_the_threat_model_names_its_tests():
+    model = (ROOT / "docs" / "background" / "threat-model.md").read_text(encoding="utf-8")
+    tables = re.findall(r"^\| attempt \|.*\n\|[-|]+\n((?:\|.*\n)+)", model, re.M)
+    attempts = [row.split("|")[1].strip() for table in tables for row in table.splitlines()]
+    assert len(attempts) >= 10
+    listed = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Tests of the threat model")[2]
+    assert [attempt for attempt in attempts if f"| {attempt} | `tests/" not in listed] == []
+
+
+def test_every_field_of_a_specification_is_described():
+    page = (ROOT / "docs" / "reference" / "specification.md").read_text(encoding="utf-8")
+    kinds = ("ordinal", "dates", "categorical", "text")
+    tables = [{"t": {"attributes": {"x": {"kind": kind, "wrong": 1}}}} for kind in kinds]
+    plain = {"t": {"attributes": {"x": {"kind": "public"}}}}
+    wrong = [{"epsilon": 1.0, "wrong": 1, "tables": plain}, *({"epsilon": 1.0, "tables": table} for table in tables)]
+    for specification in wrong:
+        with pytest.raises(dn.errors.InvalidParameter, match=r"(Use|Its fields:) ") as refused:
+            dn.Collection.from_dict(specification)
+        names = re.split(", ", re.split("Use |Its fields: ", str(refused.value))[1].rstrip("."))
+        assert [name for name in names if f"`{name}`" not in page] == []

@@ -1,8 +1,14 @@
+from pathlib import Path
+
 import numpy as np
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
 
 from deniable_lab.experiments import table_data
 from deniable_lab.experiments.table_data import CALIFORNIA, FILING, SIZES_1940, STATES, WEST, households, syn1, syn2
+
+CENSUS = Path(__file__).parents[4] / "shared" / "data" / "tables" / "census1940_persons.parquet"
 
 
 def columns(table):
@@ -64,10 +70,19 @@ def test_larger_households_hold_the_same_people():
     people, homes = frames["people"], frames["homes"]
     assert abs(people.num_rows - 60_000) < 1_500
     assert abs(people.num_rows / homes.num_rows - 3.68) < 0.1
-    assert sum(SIZES_1940) == 1.0
+    assert round(sum(SIZES_1940), 12) == 1.0
     rows = np.bincount(people["uid"].to_numpy(), minlength=homes.num_rows)
     assert (rows.min(), rows.max()) == (1, 10)
     assert set(homes["state"].to_pylist()) <= set(WEST)
+
+
+@pytest.mark.skipif(not CENSUS.exists(), reason="the census's file is not here")
+def test_sizes_of_1940_fall_as_in_the_census():
+    persons = pq.read_table(CENSUS, columns=["age", "person_no"]).to_pandas()
+    young = persons[persons["age"] < 50]
+    numbers = np.bincount(young["person_no"], 1 / np.bincount(young["age"])[young["age"]], minlength=11)[3:11]
+    at_least = np.cumsum(SIZES_1940[::-1])[::-1][2:]
+    assert np.abs(at_least / at_least[0] - numbers / numbers[0]).max() < 0.045
 
 
 def test_data_are_the_same_every_time():

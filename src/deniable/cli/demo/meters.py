@@ -15,22 +15,28 @@ from deniable.cli.demo.running_collector import RunningCollector
 from deniable.errors import Failure
 from deniable.queries.answers.result import Estimate
 from deniable.stores import DurablePublisher, StoredStream
-from deniable.streams import Expectation, Released, ToPS
+from deniable.streams import Released, ToPS
+from deniable.streams.central.settings import usual_warmup
 
 METER_STREAM = "watts"
 SECONDS_OF_A_DAY = 86_400
-EPSILON_PER_READING, MOST_WATTS, READINGS, WARMUP_READINGS = 0.5, 20_000, 240_000, 2**13
-LONGEST_EPOCH = 2**16
-FAILURE_AT, FAILED_SHARE = 130_000, 0.8
-"""From this reading on a part of the supply fails: so much of the load is gone."""
-_READINGS_AT_ONCE = 10_000
+EPSILON_PER_READING, MOST_WATTS, DAYS = 0.5, 20_000, 3
+READINGS = DAYS * SECONDS_OF_A_DAY
+WARMUP_READINGS = usual_warmup(EPSILON_PER_READING)
+FAILURE_AT, FAILED_SHARE = SECONDS_OF_A_DAY * 3 // 2, 0.9
+"""At noon of the second day the supply fails, and a tenth of the load stays. The stream takes a mean three times as low
+for a shift, so it has to notice this one, at whatever hour θ was learnt; and its nights, at three fifths of a day's
+load, must not count as one."""
+_READINGS_AT_ONCE = 3_600
+_SECOND_DAY = (("midnight to six", 0), ("six to noon", 6), ("noon to six", 12), ("six to midnight", 18))
 WINDOWS = (
-    ("an hour of the first day", 50_000, 53_600),
-    ("six hours before the failure", FAILURE_AT - 30_000, FAILURE_AT - 8_400),
-    ("six hours after it", FAILURE_AT + 8_400, FAILURE_AT + 30_000),
-    ("the last twelve hours", READINGS - 43_200, READINGS),
+    *(
+        (f"second day, {name}", SECONDS_OF_A_DAY + hour * 3_600, SECONDS_OF_A_DAY + (hour + 6) * 3_600)
+        for name, hour in _SECOND_DAY
+    ),
+    ("third day", 2 * SECONDS_OF_A_DAY, 3 * SECONDS_OF_A_DAY),
 )
-"""By the number of the reading, the warm-up included."""
+"""By the number of the reading, the warm-up included: the quarters of the day of the failure, and the day after it."""
 
 
 def meter_readings(count: int, rng: np.random.Generator, bound: int) -> Integers:
@@ -41,7 +47,7 @@ def meter_readings(count: int, rng: np.random.Generator, bound: int) -> Integers
 
 
 def made_up() -> Integers:
-    """Watts of a district, one reading per second, until a part of the supply fails."""
+    """Watts of a district, one reading per second from midnight on, until the supply fails."""
     random = np.random.default_rng(2)
     days = np.arange(READINGS) / SECONDS_OF_A_DAY
     level = 600 + 150 * np.sin(2 * np.pi * (days - 0.3))
@@ -55,20 +61,20 @@ class Published:
 
     released: Released
     theta_before: float
+    """Of the epoch in which the supply fails."""
     theta_after: float
+    """Of the last epoch."""
     noticed_at: int | None
-    """Readings that had been sent when a lower θ was learnt; None if the stream ended before."""
+    """The reading from which a new θ holds, if an epoch ended early for it; None if none did."""
     rows: tuple[tuple[str, float, Estimate], ...]
 
 
 def make_stream(folder: Path, seed: int | None) -> None:
-    """An empty live stream in the folder of a collector. Drift is public: everybody knows that there are nights."""
+    """An empty live stream in the folder of a collector, with the usual settings; an epoch is a day."""
     publisher = ToPS(
         EPSILON_PER_READING,
         MOST_WATTS,
-        warmup=WARMUP_READINGS,
-        horizon=LONGEST_EPOCH,
-        expectation=Expectation(drift=0.02),
+        horizon=SECONDS_OF_A_DAY,
         key=None if seed is None else seed.to_bytes(KEY_BYTES, "big", signed=True),
         simulation=seed is not None,
     )
@@ -78,28 +84,27 @@ def make_stream(folder: Path, seed: int | None) -> None:
 def publish(
     collector: RunningCollector, folder: Path, watts: Integers, keys: dict[str, str], advance: Callable[[float], None]
 ) -> Published:
-    """Send all readings over HTTP, and look after each request whether the collector has noticed anything."""
-    thetas: list[tuple[int, float]] = []
+    """Send all readings over HTTP; then read from what the collector published whether it noticed the failure."""
     for first in range(0, watts.size, _READINGS_AT_ONCE):
         values = watts[first : first + _READINGS_AT_ONCE].tolist()
         body = json.dumps({"position": first, "values": values}).encode()
         answer = collector.ask(f"/v1/streams/{METER_STREAM}", body, key=keys["publish"])
         if answer.get("taken") != len(values):
             raise Failure("the collector did not take the readings. The demonstration has ended. Run it again.")
-        described = next(
-            stream
-            for stream in collector.ask("/v1/streams", key=keys["ask"])["streams"]
-            if stream["name"] == METER_STREAM
-        )
-        if described["theta"] is not None:
-            thetas.append((first + len(values), float(described["theta"])))
         advance(len(values) / watts.size)
-    before = next(theta for sent, theta in reversed(thetas) if sent <= FAILURE_AT)
-    lower = [(sent, theta) for sent, theta in thetas if sent > FAILURE_AT and theta < before / 2]
-    noticed_at, after = lower[0] if lower else (None, thetas[-1][1])
-    released = StoredStream(folder / "live" / METER_STREAM).released()
+    stream = StoredStream(folder / "live" / METER_STREAM)
+    released, epochs = stream.released(), stream.epochs
+    failed = max(number for number, epoch in enumerate(epochs) if epoch.begin + WARMUP_READINGS <= FAILURE_AT)
+    of_failure, *later = epochs[failed:]
+    early = bool(later) and later[0].begin < of_failure.begin + of_failure.length
     rows = tuple(
         (name, float(watts[start:stop].mean()), released.mean(start - WARMUP_READINGS, stop - WARMUP_READINGS))
         for name, start, stop in WINDOWS
     )
-    return Published(released, before, after, noticed_at, rows)
+    return Published(
+        released,
+        float(of_failure.learnt.theta),
+        float(epochs[-1].learnt.theta),
+        later[0].begin + WARMUP_READINGS if early else None,
+        rows,
+    )

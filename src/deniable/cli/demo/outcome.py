@@ -82,16 +82,15 @@ class Outcome:
     def shift_in_words(self) -> str:
         """When the shift of the stream was noticed."""
         published = self.published
-        gone = f"{meters.FAILED_SHARE:.0%}"
-        fact = f"At reading {meters.FAILURE_AT:,} a part of the supply fails, and the load falls by {gone}. "
+        fact = f"At noon of the second day the supply fails: {meters.FAILED_SHARE:.0%} of the load is gone. "
         if published.noticed_at is None:
-            return f"{fact}The stream ended before θ was learnt anew."
+            return f"{fact}The stream did not notice it: θ was learnt anew only when the day's epoch had ended."
+        hours = (published.noticed_at - meters.FAILURE_AT) / 3_600
         return (
-            f"{fact}Published sums alone, which cost nothing more, showed it: before reading "
-            f"{published.noticed_at:,} the "
-            f"stream had learnt a new θ, {published.theta_after:,.0f} instead of {published.theta_before:,.0f} "
-            "watts, and "
-            "answers are as precise as before the failure, or more so."
+            f"{fact}Published sums alone, which cost nothing more, showed it: {hours:.0f} hours later the stream had "
+            f"learnt a new θ, {published.theta_after:,.0f} instead of {published.theta_before:,.0f} watts. Until then "
+            "answers keep the noise of the larger θ. Inside the block in which the load fell, what is published is a "
+            "straight line, so a window that begins or ends at the failure may miss its interval."
         )
 
     @property

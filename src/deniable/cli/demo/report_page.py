@@ -120,8 +120,7 @@ def _stream(outcome: Outcome) -> list[str]:
             "each after "
             f"a warm-up of {meters.WARMUP_READINGS:,}. ε = {meters.EPSILON_PER_READING:g} protects one reading, and "
             "the "
-            f"publisher is trusted. {outcome.shift_in_words} Inside the block in which it fell, what is published is a "
-            "straight line."
+            f"publisher is trusted. {outcome.shift_in_words}"
         ),
         page.rows(HEADER, (cells(*row) for row in outcome.published.rows)),
     ]

@@ -215,9 +215,9 @@ class Database:
         model = model_spread(plan, moments)
         if model is None or not guard:
             return ReportedPart(plan, moments, model, False)
-        return ReportedPart(plan, *self._guarded(plan, moments, model))
+        return ReportedPart(plan, *self.guarded(plan, moments, model))
 
-    def _guarded(self, plan: Plan, moments: Moments, model: Floats) -> tuple[Moments, Floats, bool]:
+    def guarded(self, plan: Plan, moments: Moments, model: Floats) -> tuple[Moments, Floats, bool]:
         """Moments that do not contradict what cells show without any assumption, where they show something."""
         bounds = self._bounds.get(plan, lambda: bounding_plans(plan, self._learnt.by_table))
         if bounds is None:

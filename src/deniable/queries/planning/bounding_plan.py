@@ -27,6 +27,10 @@ from deniable.tables.designs.views import POINTS, Design, View
 from deniable.tables.schema.attributes import Table
 
 
+REACH = 2.0
+"""Standard deviations that noise reaches beyond a bound."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundingPlans:
     """The same question twice, with functions that cells can answer."""
@@ -58,7 +62,10 @@ def bounding_questions(plan: Plan, learnt: Mapping[str, Learnt]) -> BoundingPlan
         return None
     books = [
         _BoundingColumns(
-            plan.collection[table.table], plan.collection.design_of(table.table), learnt.get(table.table, {})
+            plan.collection[table.table],
+            plan.collection.design_of(table.table),
+            learnt.get(table.table, {}),
+            plan.users,
         )
         for table in plan.tables
     ]
@@ -78,13 +85,14 @@ class _BoundingColumns:
     table: Table
     design: Design
     learnt: Learnt
+    users: float
     columns: list[Column] = field(default_factory=list)
     parts: dict[int, tuple[Column, Column]] = field(default_factory=dict)
     """Of columns of the question what is added and what is taken away, neither ever negative."""
     numbers: dict[tuple[int, int, bool], int] = field(default_factory=dict)
     """(column, part, upper) → the column that bounds it."""
     views: dict[int, View] = field(default_factory=dict)
-    """By product, for as long as the question is there, the view that leaves the least open."""
+    """By product, for as long as the question is there, the view with the closest bounds."""
 
     def split(self, number: int, column: Column) -> tuple[Column, Column]:
         """A column of the question as a difference."""
@@ -101,9 +109,16 @@ class _BoundingColumns:
         return self.numbers[key]
 
     def view(self, product: Product) -> View:
-        """The view that leaves the least open, where rows are as they were learnt to be."""
+        """The view with the closest bounds, noise included, where half of the rows are as learnt and half anywhere.
+
+        Cells of a view that few people report leave little open, and are known so badly that they exclude nothing.
+        And what was learnt may be what bounds have to contradict.
+        """
         if id(product) not in self.views:
-            gaps = [(self._gap(view, product.conditions), view.number) for view in self.design]
+            gaps = [
+                (self._gap(view, product.conditions) + self._noise(view, product.conditions), view.number)
+                for view in self.design
+            ]
             self.views[id(product)] = self.design.view(min(gaps)[1])
         return self.views[id(product)]
 
@@ -117,9 +132,23 @@ class _BoundingColumns:
     def _gap(self, view: View, functions: Mapping[str, Floats]) -> float:
         low = high = 1.0
         for name, values in functions.items():
-            mass, (least, largest) = self._mass(name, values.size), self._bounds(view, name, values)
+            mass = (self._mass(name, values.size) + 1 / values.size) / 2
+            least, largest = self._bounds(view, name, values)
             low, high = low * float(mass @ least), high * float(mass @ largest)
         return high - low
+
+    def _noise(self, view: View, functions: Mapping[str, Floats]) -> float:
+        """How far noise reaches from both bounds, relative to the users: that of all cells they add up."""
+        p, q = float(view.oracle.p), float(view.oracle.q)
+        squares = np.full(2, q * (1 - q) / (p - q) ** 2 / float(view.probability) / self.users)
+        shown = {self.table.private[axis.attribute]: axis for axis in view.group.axes if axis.attribute >= 0}
+        for name, values in functions.items():
+            starts = np.minimum(shown[name].places, values.size - 1) if name in shown else np.zeros(1, dtype=np.int64)
+            squares *= [np.sum(bound[starts] ** 2) for bound in self._bounds(view, name, values)]
+        for axis, level in zip(view.group.axes, view.levels, strict=True):
+            if axis.attribute < 0 or self.table.private[axis.attribute] not in functions:
+                squares *= axis.tree.cells(level)
+        return float(REACH * np.sqrt(squares).sum())
 
     def _mass(self, name: str, size: int) -> Floats:
         """The part of rows that is expected at each value."""

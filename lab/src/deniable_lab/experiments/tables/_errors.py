@@ -124,10 +124,30 @@ def plan_of(line: Line, collection: Collection, text: str, users: float = ASSUME
     return make_plan(question, collection, line.weights, line.sums, users=users)
 
 
-def moments_told(line: Line, database: Database, text: str) -> tuple[Plan, Moments]:
-    """What the reports say about a question, asked as the line asks."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """What the reports say about a question, and what a grid assumes."""
+
+    plan: Plan
+    moments: Moments
+    model: Floats | None
+
+    def spread(self, used: set[int] | None = None) -> Floats:
+        """Expected products of the errors of an answer's moments: their covariance and, of a grid, what it assumes."""
+        plan = self.plan
+        single = not plan.biases and all(plan.collection[name].many is None for name in plan.question.tables)
+        spread = covariance(plan.question, self.moments, single, used)
+        return spread if self.model is None else spread + self.model
+
+
+def moments_told(line: Line, database: Database, text: str) -> Told:
+    """What the reports say about a question, asked as the line asks, with the guard that a database has."""
     plan = database.revised(plan_of(line, database.collection, text, users_of(database)))
-    return plan, database.engine.moments(plan, {}, counted=not line.paper)
+    moments = database.engine.moments(plan, {}, counted=not line.paper)
+    model = model_spread(plan, moments)
+    if model is not None:
+        moments, model, _ = database.guarded(plan, moments, model)
+    return Told(plan, moments, model)
 
 
 def users_of(database: Database) -> int:
@@ -135,21 +155,14 @@ def users_of(database: Database) -> int:
     return min(store.rows // store.slots for store in database.stores.values())
 
 
-def stated_spread(plan: Plan, moments: Moments, used: set[int] | None = None) -> Floats:
-    """Expected products of the errors of an answer's moments: their covariance and, of a grid, what it assumes."""
-    biased = bool(plan.biases)
-    single = not biased and all(plan.collection[name].many is None for name in plan.question.tables)
-    spread, model = covariance(plan.question, moments, single, used), model_spread(plan, moments)
-    return spread if model is None else spread + model
-
-
 def told(line: Line, database: Database, text: str) -> Answer:
     """The answer to a question, asked as the line asks."""
-    plan, moments = moments_told(line, database, text)
+    reported = moments_told(line, database, text)
+    moments = reported.moments
     values, stated = {}, {}
     exact = np.zeros_like(moments.crosses)
-    for output in plan.question.outputs:
-        spread = stated_spread(plan, moments, moments_of(output.formula))
+    for output in reported.plan.question.outputs:
+        spread = reported.spread(moments_of(output.formula))
         estimate = evaluate(output.formula, moments.sums, exact)
         values[output.name], stated[output.name] = estimate.value, np.sqrt(estimate.variance(spread))
     return Answer(moments.keys, values, stated)

@@ -22,7 +22,7 @@ from deniable.randomness import SeededSource
 from deniable.tables.schema.attributes import Categorical, Ordinal, Table
 from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.parquet_files import read_columns
-from deniable_lab.experiments.tables._errors import moments_told, plan_of, stated_spread
+from deniable_lab.experiments.tables._errors import moments_told, plan_of
 from deniable_lab.experiments.tables._lines import LINES, OURS
 from deniable_lab.experiments.tables._pictures import add_legend
 from deniable_lab.experiments.tables._precision import about_precision
@@ -103,10 +103,10 @@ def answers(
     database = connect(collection.perturb(people=frame, source=SeededSource(seed), simulation=True))
     made = {}
     for name, text in QUESTIONS.items():
-        plan, moments = moments_told(line, database, text)
-        formula, right = plan.question.outputs[0].formula, truth[line.paper, name]
-        spread, slope = stated_spread(plan, moments), gradient_at(formula, right)
-        value, true = (evaluate(formula, sums, np.zeros_like(spread)).value[0] for sums in (moments.sums, right))
+        reported = moments_told(line, database, text)
+        formula, right = reported.plan.question.outputs[0].formula, truth[line.paper, name]
+        spread, slope, told = reported.spread(), gradient_at(formula, right), reported.moments.sums
+        value, true = (evaluate(formula, sums, np.zeros_like(spread)).value[0] for sums in (told, right))
         made[name] = float(value), float(np.einsum("gi,gij,gj->g", slope, spread, slope)[0]), float(true)
     return made
 

@@ -26,7 +26,6 @@ from deniable.queries.weights.table_plan import Column, PartPlan, Product, Table
 from deniable.tables.designs.views import POINTS, Design, View
 from deniable.tables.schema.attributes import Table
 
-
 REACH = 2.0
 """Standard deviations that noise reaches beyond a bound."""
 

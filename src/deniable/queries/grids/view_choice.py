@@ -107,8 +107,9 @@ class ViewSearch:
             key = tuple(view.axes.items())  # two subjects may have led to the same view
             views[key] = view
             weights[key] = weights.get(key, 0) + max(round(chance * CHANCE_STEPS), 1)
-        chosen = self._with_the_rest(tuple(replace(view, weight=weights[key]) for key, view in views.items()))
-        return ChosenViews(chosen, () if self.examples else tuple(self._notes(chosen, asked, choices)))
+        fitted = tuple(replace(view, weight=weights[key]) for key, view in views.items())
+        chosen = self._with_the_rest(fitted)
+        return ChosenViews(chosen, () if self.examples else tuple(self._notes(fitted, chosen, asked, choices)))
 
     def _with_the_rest(self, views: tuple[GridView, ...]) -> tuple[GridView, ...]:
         """The same views and, if wanted, one of every attribute that they show coarsely, or not at all.
@@ -206,6 +207,9 @@ class ViewSearch:
                 view = ended
         return _Choice(view, reason)
 
+    def _any_follows(self, views: Sequence[GridView], constants: Mapping[str, tuple[int, ...]]) -> bool:
+        return any(self._follows(view, constants) for view in views)
+
     def _follows(self, view: GridView, constants: Mapping[str, tuple[int, ...]]) -> bool:
         return all(
             name in view.axes and follows(view.axes[name], places, self._domain(name).size)
@@ -219,19 +223,21 @@ class ViewSearch:
 
     def _notes(
         self,
-        views: Sequence[GridView],
+        fitted: Sequence[GridView],
+        chosen: Sequence[GridView],
         asked: Mapping[Subject, Sequence[WorkloadColumn]],
         choices: Mapping[Subject, _Choice],
     ) -> list[str]:
-        """In words, the constants that no view answers without an assumption, and why."""
+        """In words, the constants that no fitted view answers without an assumption, and why."""
         notes = []
         for subject, items in asked.items():
             constants = {name: borders(items, name) for name in subject.names}
-            if any(self._follows(view, constants) for view in views):
+            if self._any_follows(fitted, constants):
                 continue
+            which = "only a view for other questions" if self._any_follows(chosen, constants) else "no view"
             named = [f"{counted(len(places), 'constant')} of {name}" for name, places in constants.items() if places]
             reason = choices[subject].reason or "the view that follows them would hardly be drawn"
-            notes.append(f"no view of {self.table.name} follows the {listed(named)} without assumptions: {reason}")
+            notes.append(f"{which} of {self.table.name} follows the {listed(named)} without assumptions: {reason}")
         return list(dict.fromkeys(notes))
 
     def _domain(self, name: str) -> Private:

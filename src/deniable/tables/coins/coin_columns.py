@@ -74,8 +74,8 @@ def _texts(users: pa.Array) -> tuple[Integers, NDArray[np.uint8]]:
     texts = users if is_short else users.cast(pa.large_string())
     _, starts, characters = texts.buffers()
     edges = np.frombuffer(starts or bytes(8), dtype=np.int32 if is_short else np.int64)
-    edges = edges[texts.offset : texts.offset + len(texts) + 1].astype(np.int64, copy=False)
-    return edges, np.frombuffer(characters or b"", dtype=np.uint8)
+    wanted: Integers = edges[texts.offset : texts.offset + len(texts) + 1].astype(np.int64, copy=False)
+    return wanted, np.frombuffer(characters or b"", dtype=np.uint8)
 
 
 def assigned_views(design: Design, slots: Integers, coins: CoinColumns) -> tuple[Integers, Integers]:

@@ -84,5 +84,5 @@ def _name_items(select: Node, written: list[str]) -> None:
             number += 1
             name = f"{plain}_{number}"
         taken.add(name.casefold())
-        named = exp.Alias(this=item.copy(), alias=exp.to_identifier(name, quoted=True))  # alias_ would name a subquery
-        select.expressions[position].replace(named)
+        aliased = exp.Alias(this=item.copy(), alias=exp.to_identifier(name, quoted=True))  # alias_ would name a subquery
+        select.expressions[position].replace(aliased)

@@ -169,7 +169,7 @@ SELECT (SELECT COUNT(*) FROM orders) * 1.0 / (SELECT COUNT(*) FROM customers) AS
 SELECT (SELECT COUNT(*) FROM customers), (SELECT SUM(amount) FROM orders WHERE items > 1);
 WITH a AS (SELECT COUNT(*) AS n FROM customers), b AS (SELECT SUM(amount) AS m FROM orders) SELECT m / n AS revenue_a_customer FROM a, b;
 WITH m AS (SELECT plan, gender, COUNT(*) AS n FROM customers GROUP BY 1, 2) SELECT plan, SUM(CASE WHEN gender = 'f' THEN n ELSE 0 END) AS women, SUM(n) FILTER (WHERE gender = 'm') AS men FROM m GROUP BY 1;
-SELECT day, AVG(COUNT(*)) OVER (ORDER BY day ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS week FROM orders WHERE day < '2023-05-09' GROUP BY day ORDER BY day;
+SELECT category, AVG(COUNT(*)) OVER (ORDER BY category ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS two FROM orders GROUP BY category ORDER BY category;
 SELECT category, FIRST_VALUE(COUNT(*)) OVER (ORDER BY category) AS first, SUM(COUNT(*)) OVER (ORDER BY category ROWS UNBOUNDED PRECEDING) AS running FROM orders GROUP BY category;
 SELECT EXP(AVG(LN(age))) AS geometric, LOG10(COUNT(*)), TRUNC(AVG(age)), COUNT_IF(age < 30) * 100 // COUNT(*) AS percent FROM customers;
 SELECT REGR_COUNT(income, age), REGR_AVGX(income, age), REGR_AVGY(income, age), REGR_SXX(income, age), REGR_SYY(income, age), REGR_SXY(income, age) FROM customers;

@@ -68,7 +68,7 @@ def test_a_histogram_counts_up_to_each_bound(pair):
         ("SELECT * FROM people", "rows of single people cannot be shown", "*"),
         ("SELECT age, weight FROM people WHERE flag", "rows of single people cannot be shown", "age"),
         ("SELECT PRODUCT(age) FROM people", "PRODUCT is not a function that can be answered", "PRODUCT"),
-        ("SELECT LN(SUM(age)) AS l FROM people", "LN of an answer is not calculated", "LN"),
+        ("SELECT SIGN(SUM(age)) AS l FROM people", "SIGN of an answer is not calculated", "SIGN"),
         (
             "SELECT COUNT(*) FROM people UNION ALL SELECT COUNT(*) FROM people WHERE nothing > 3",
             "no attribute 'nothing'",

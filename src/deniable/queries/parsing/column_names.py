@@ -84,5 +84,6 @@ def _name_items(select: Node, written: list[str]) -> None:
             number += 1
             name = f"{plain}_{number}"
         taken.add(name.casefold())
-        named = exp.Alias(this=item.copy(), alias=exp.to_identifier(name, quoted=True))  # alias_ would name a subquery
-        select.expressions[position].replace(named)
+        # exp.alias_ would name the table that a subquery is
+        aliased = exp.Alias(this=item.copy(), alias=exp.to_identifier(name, quoted=True))
+        select.expressions[position].replace(aliased)

@@ -78,9 +78,9 @@ def in_hindsight(truncation: Truncation, blocks: Blocks, after: Part, noise: Tre
     """The excess above a θ that was too small, as the next epoch shows it: its θ was learnt from these values.
 
     The next epoch's mean, with what that one lacks, less the mean of the values as they were cut here. It is as far off
-    as the level has changed in between; what was said before is as far off as the larger values that were not seen. Only
-    what such a change does not explain is added, and the doubt stays: days and nights must not look like large values.
-    Blocks of zeros lost nothing and are left out, where noise lets them be known.
+    as the level has changed in between; what was said before is as far off as the larger values that were not seen.
+    Only what such a change does not explain is added, and the doubt stays: days must not look like large values. Blocks
+    of zeros lost nothing and are left out, where noise lets them be known.
     """
     _, learnt, later = after
     rise = _rise(truncation, blocks, after, noise)

@@ -38,7 +38,7 @@ _SUSPECTED, _SEEN = 1.3, 2.0
 """Standard errors from which on a count of far values is a reason to doubt, or to believe it: noise alone exceeds them
 once in ten times, and three times in a hundred."""
 _LEAST_POWER, _LARGEST_POWER, _ANY_GROWTH, _SAME_LEVEL = 0.5, 16.0, 1e9, 0.1
-"""Of the level, for what is lost there; and how much the mean that was learnt may differ from that of the epoch before."""
+"""Of the level, for what is lost there; and how much a mean that was learnt may differ from the epoch's before."""
 _OUTWEIGHS, _DWARFS = 10.0, 20.0
 """Answers say so where values that noise may hide would add as much as is there, if they were seen; so many times that
 and θ for every value, where they are suspected; and the second number of times, where nothing was seen of them."""

@@ -52,7 +52,7 @@ def growth(rates: Floats, noise: Callable[[int], float], level: float, power: fl
 
     No more than the share `most` of what values are.
 
-    >>> growth(np.array([10.0, 20.0, 5.0]), lambda blocks: 0.0, 10.0, 2.0, 1.0).tolist()
+    >>> growth(np.array([10.0, 20.0, 5.0]), lambda blocks: 0.0, 10.0, 2.0, 5.0).tolist()
     [1.0, 4.0, 0.25]
     """
     smooth = smooth_rates(rates, noise, SMALL_NOISE * level / max(power, 1.0)) if level > 0 else None

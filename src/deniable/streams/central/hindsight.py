@@ -70,6 +70,7 @@ def as_later(truncation: Truncation, later: Truncation | None, seen: Learnt | No
         excess_variance=variance,
         excess_square=later.excess_square,
         hidden=later.hidden,
+        growth=None,
     )
 
 
@@ -78,7 +79,8 @@ def in_hindsight(truncation: Truncation, blocks: Blocks, after: Part, noise: Tre
 
     The next epoch's mean, with what that one lacks, less the mean of the values as they were cut here. It is as far off
     as the level has changed in between; what was said before is as far off as the larger values that were not seen.
-    Blocks of zeros lost nothing and are left out, where noise lets them be known.
+    Only what such a change does not explain is added, and the doubt stays: days must not look like large values. Blocks
+    of zeros lost nothing and are left out, where noise lets them be known.
     """
     _, learnt, later = after
     rise = _rise(truncation, blocks, after, noise)
@@ -94,13 +96,14 @@ def in_hindsight(truncation: Truncation, blocks: Blocks, after: Part, noise: Tre
     # Cut at t > θ, these values are at most t/θ times as large as cut at θ: what is more has moved in between.
     whole = min(level, mean * learnt.theta / truncation.theta) + learnt.excess
     seen, doubt = max(whole - mean, 0.0), (LEVEL_DOUBT * whole) ** 2 + learnt.excess_variance
-    before = truncation.excess_variance + seen**2
-    weight = before / (before + doubt) if before + doubt > 0 else 0.0
-    said = truncation.excess or 0.0
+    possible, likely = (truncation.excess_variance + it for it in (seen**2, max(seen**2 - doubt, 0.0)))
+    said, weight = truncation.excess or 0.0, likely / (likely + doubt) if likely + doubt > 0 else 0.0
     excess = max(weight * seen + (1 - weight) * said, said)
+    variance = doubt * possible / (possible + doubt) if possible + doubt > 0 else 0.0
     each = max(learnt.theta - truncation.theta, 0.0)
     square = max(truncation.excess_square, excess * each)
-    return replace(truncation, excess=excess, excess_variance=weight * doubt, excess_square=square, empty_below=empty)
+    known = replace(truncation, excess=excess, excess_variance=variance, excess_square=square, growth=None)
+    return replace(known, empty_below=empty)
 
 
 def _empty_below(blocks: Blocks, noise: TreeNoise) -> float | None:
@@ -115,7 +118,7 @@ def _rise(truncation: Truncation, blocks: Blocks, after: Part, noise: TreeNoise)
     """Where the stream rose inside the epoch: blocks above the level that θ was learnt at, and what they lost.
 
     Values that rose are taken to be like those of the next epoch's blocks that are as high at least. Where no block
-    has risen beyond noise, or nothing is known of the level before, None.
+    has risen beyond noise, nothing is known of the level before, or high blocks lost no more than levels differ, None.
     """
     _, learnt, later = after
     size, usual = blocks.layout.block, truncation.level
@@ -132,5 +135,7 @@ def _rise(truncation: Truncation, blocks: Blocks, after: Part, noise: TreeNoise)
     if not level.size:
         return None
     whole = float(level.mean()) + learnt.excess
-    excess = max(whole - high, 0.0)
+    excess = whole - high
+    if excess <= LEVEL_DOUBT * whole:  # days are no rise: levels differ that much from one epoch to the next
+        return None
     return Rise(usual, certain, high, excess, (LEVEL_DOUBT * whole) ** 2 + learnt.excess_variance, error)

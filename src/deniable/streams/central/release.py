@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from deniable.streams.central.far_tail import power_of
@@ -16,6 +18,7 @@ from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.threshold import PublicThreshold
 from deniable.streams.central.warmup import NOT_NOISE, Learnt, roughness
 from deniable.streams.released.covariance import TreeNoise
+from deniable.streams.released.levels import SMALL_NOISE, block_errors, growth
 from deniable.streams.released.prediction_error import Smoothing, block_difference
 from deniable.streams.released.released_stream import SIMULATION, Released
 from deniable.streams.released.roughness import Roughness
@@ -31,10 +34,14 @@ _STAND_IN_DOUBT = 0.5
 _FEWEST_COUNTED = 1 / 8
 _FAR_DOUBT = 2.0
 """Standard errors that Laplace noise exceeds upwards three times in a hundred."""
-_SUSPECTED = 1.3
-"""Standard errors from which on a count of far values is a reason to doubt: noise alone exceeds them once in ten."""
-_OUTWEIGHS = 10.0
-"""Answers say so where values that noise may hide would add so many times what is there, and θ for every value."""
+_SUSPECTED, _SEEN = 1.3, 2.0
+"""Standard errors from which on a count of far values is a reason to doubt, or to believe it: noise alone exceeds them
+once in ten times, and three times in a hundred."""
+_LEAST_POWER, _LARGEST_POWER, _ANY_GROWTH, _SAME_LEVEL = 0.5, 16.0, 1e9, 0.1
+"""Of the level, for what is lost there; and how much a mean that was learnt may differ from the epoch's before."""
+_OUTWEIGHS, _DWARFS = 10.0, 20.0
+"""Answers say so where values that noise may hide would add as much as is there, if they were seen; so many times that
+and θ for every value, where they are suspected; and the second number of times, where nothing was seen of them."""
 
 
 class PublishedParts(Protocol):
@@ -78,7 +85,8 @@ def _stretches(settings: Settings, parts: Sequence[Part]) -> list[Stretch]:
     result: list[Stretch] = []
     after: Part | None = None
     seen: Learnt | None = None  # what the excess of the epoch behind was judged by
-    for part, hidden in zip(reversed(parts), reversed(_hidden_shares(settings, parts)), strict=True):
+    hidden_shares, earlier = _hidden_shares(settings, parts), (None, *parts[:-1])
+    for part, hidden, before in zip(reversed(parts), reversed(hidden_shares), reversed(earlier), strict=True):
         begin, learnt, blocks = part
         noise = replace(
             blocks.plan.noise_model(blocks.perturber.node_variance, learnt.mean_variance), layout=blocks.layout
@@ -86,6 +94,7 @@ def _stretches(settings: Settings, parts: Sequence[Part]) -> list[Stretch]:
         mean = blocks.noisy_mean()
         level = learnt.theta / 4 if mean is None else min(max(mean, 0.0), learnt.theta)
         truncation = replace(_truncation(settings, learnt), hidden=hidden, uncounted=_uncounted_error(learnt, level))
+        truncation = replace(truncation, growth=_growth(truncation, learnt, before))
         seen = None if after is None else (after[1] if seen is None else seen)
         if after is not None and truncation.excess is not None:
             if after[1].theta >= 2 * learnt.theta:
@@ -110,6 +119,29 @@ def _truncation(settings: Settings, learnt: Learnt) -> Truncation:
     return replace(truncation, excess=learnt.excess, excess_variance=learnt.excess_variance, far=far)
 
 
+def _growth(truncation: Truncation, learnt: Learnt, before: Part | None) -> tuple[float, float] | None:
+    """The level at which the excess was learnt, and the power by which it grows with the level.
+
+    Where the epoch that it was learnt from had days and nights, the days had most of it: the level is then a mean of
+    its levels of that power.
+    """
+    if truncation.excess is None or truncation.far is None or not truncation.level or truncation.level <= 0:
+        return None
+    level, power = truncation.level, min(truncation.far[1], _LARGEST_POWER)
+    if power < _LEAST_POWER or power * math.sqrt(learnt.mean_variance) > SMALL_NOISE * level:
+        return None
+    mean = None if before is None else before[2].noisy_mean()
+    if before is not None and mean is not None and abs(mean - level) <= _SAME_LEVEL * level:
+        blocks = before[2]
+        noise = replace(blocks.plan.noise_model(blocks.perturber.node_variance, 0.0), layout=blocks.layout)
+        totals = blocks.totals()
+        edges = blocks.layout.position(np.arange(totals.size + 1))
+        times = growth(totals / np.diff(edges), block_errors(noise, edges), level, power, _ANY_GROWTH)
+        if times is not None:
+            level *= float(times.mean()) ** (1 / power)
+    return level, power
+
+
 def _uncounted_error(learnt: Learnt, level: float) -> float:
     """How far a value may be off on average because stand-ins replace some: as others differ, and by the mean's noise.
 
@@ -129,10 +161,11 @@ def _hidden_shares(settings: Settings, parts: Sequence[Part]) -> list[float]:
     means = [blocks.noisy_mean() for _, _, blocks in parts]
     told = [(mean, after[1]) for mean, after in zip(means, parts[1:], strict=False)]
     result = []
-    for (_, learnt, _), mean in zip(parts, means, strict=True):
+    largest = list(accumulate((learnt.theta for _, learnt, _ in reversed(parts)), max))[::-1]
+    for (_, learnt, _), mean, theta in zip(parts, means, largest, strict=True):
         alike = [later for other, later in told if _alike(mean, other) and later.theta <= 2 * learnt.theta]
         known = alike if any(later is learnt for later in alike) else [learnt, *alike]
-        result.append(_hidden(settings, learnt, mean, *_most_far(known)))
+        result.append(_hidden(settings, learnt, mean, *_most_far(known), crossed=theta >= 2 * learnt.theta))
     return result
 
 
@@ -149,12 +182,16 @@ def _alike(mean: float | None, other: float | None) -> bool:
     return mean is not None and other is not None and abs(mean - other) <= LEVEL_DOUBT * max(mean, other)
 
 
-def _hidden(settings: Settings, learnt: Learnt, mean: float | None, far: float, error: float) -> float:
-    """The share of values that may be far above θ, if there is reason to think so and they would outweigh all others.
+def _hidden(
+    settings: Settings, learnt: Learnt, mean: float | None, far: float, error: float, *, crossed: bool
+) -> float:
+    """The share of values that may be far above θ, if there is reason to think so and they matter.
 
-    One reason is that more was measured than noise mostly explains. The other is that published sums are so small that
-    all values that are not 0 may be such: each adds θ to a sum of cut values. A public θ is somebody's word that few
-    values lie above it: noise alone is not a reason to doubt that.
+    One reason is that more was measured than noise explains. Others are that more was measured than noise mostly
+    explains, or that published sums are so small that all values that are not 0 may be such: each adds θ to a sum of
+    cut values. The last is that values lie so close to θ that nothing follows from them about larger ones, and a loose
+    bound leaves everything open. Where a later θ has `crossed` the gap, that shows them. A public θ is somebody's word
+    that few values lie above it: noise alone is not a reason to doubt that.
     """
     theta, top = learnt.theta, settings.grid.top
     if learnt.excess is None or learnt.above is None or mean is None or theta >= top:
@@ -162,9 +199,12 @@ def _hidden(settings: Settings, learnt: Learnt, mean: float | None, far: float, 
     if isinstance(settings.threshold, PublicThreshold) and learnt.above <= NOT_NOISE * learnt.above_stderr:
         return 0.0
     share, rate = min(max(far, 0.0) + _FAR_DOUBT * error, 1.0), max(mean, 0.0)
-    possible = min(share, rate / theta) * (top - theta)
-    reason = far > _SUSPECTED * error or rate <= theta * share
-    return share if reason and possible > _OUTWEIGHS * (rate + learnt.excess) + theta else 0.0
+    possible, there = min(share, rate / theta) * (top - theta), rate + learnt.excess
+    if far > _SEEN * error and not crossed:
+        return share if possible > there else 0.0
+    if far > _SUSPECTED * error or rate <= theta * share:
+        return share if possible > _OUTWEIGHS * there + theta else 0.0
+    return share if not crossed and rate > theta / 2 and possible > _DWARFS * there + theta else 0.0
 
 
 def _smoothing(settings: Settings, learnt: Learnt, blocks: Blocks, noise: TreeNoise) -> Smoothing | None:

@@ -24,7 +24,7 @@ from deniable.streams.central.threshold import PredictedError, PublicThreshold, 
 from deniable.streams.released.roughness import Roughness
 
 _USUAL_SHARE, _SHARE_DOUBT = 0.25, 0.6
-_USUAL_EXCESS, _EXCESS_DOUBT, _FAR_DOUBT = 0.6, 0.6, 1.5
+_USUAL_EXCESS, _EXCESS_DOUBT, _FAR_DOUBT = 0.6, 0.6, 2.0
 """Of drawn streams: the share of values above θ and how much it differs, of what the choice of θ leaves open; and how
 much such values exceed θ, of θ. The doubt about that is what is expected of the tail, or what a power law says more."""
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Floats, Integers
 from deniable.streams.released.covariance import Covariance
+from deniable.streams.released.levels import block_errors, growth
 from deniable.streams.released.prediction_error import Smoothing, SmoothingByBlock, smoothing_by_block
 from deniable.streams.released.windows import SINGLE_LAPLACE, Truncation
 from deniable.streams.structure.block_layout import BlockLayout
@@ -153,7 +154,7 @@ class StretchSums:
             return np.zeros(starts.shape), np.zeros(starts.shape)
         count = (stops - starts).astype(np.float64)
         if until == since or (truncation.empty_below is None and truncation.rise is None):
-            return truncation.added(count)
+            return truncation.added(count, *self._grown(starts, stops))
         edges, sums = self._edges
         rates = np.diff(sums) / np.diff(edges)
         if truncation.empty_below is not None:
@@ -165,6 +166,24 @@ class StretchSums:
         risen = self._counted(starts, stops, shares, float(shares[-1]))
         more, doubt = truncation.rise.added(count, risen, int(edges[1] - edges[0]))
         return excess + more, variance + doubt
+
+    @cached_property
+    def _growth(self) -> Floats | None:
+        """By block: how many times as much its values lose as was learnt, as far as published levels tell."""
+        truncation, (since, until) = self.stretch.truncation, self._blocks
+        if truncation is None or truncation.growth is None or until == since:
+            return None
+        edges, sums = self._edges
+        error = block_errors(self.stretch.covariance, edges)
+        return growth(np.diff(sums) / np.diff(edges), error, *truncation.growth, truncation.most_growth)
+
+    def _grown(self, starts: Integers, stops: Integers) -> tuple[Floats, ...]:
+        """How many values of the learnt level lose as much as those of windows; then no less than their number."""
+        times = self._growth
+        if times is None:
+            return ()
+        more = np.maximum(times, 1.0)
+        return tuple(self._counted(starts, stops, each, float(each[-1])) for each in (times, more))
 
     def _counted(self, starts: Integers, stops: Integers, weights: Floats, later: float) -> Floats:
         """How many values windows hold, if those of known blocks have these weights, and `later` ones that."""

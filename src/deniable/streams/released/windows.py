@@ -85,14 +85,17 @@ class Truncation:
     far: tuple[float, float] | None = None
     """A share of values above θ, and the power by which larger ones are rarer: how much windows differ by chance."""
     rise: Rise | None = None
+    growth: tuple[float, float] | None = None
+    """A level of cut values at which the excess holds, and the power of the level that it grows as."""
 
     @classmethod
     def read(cls, facts: dict[str, Any]) -> Truncation:
         """What `asdict` wrote, after JSON. `sparse` is of earlier versions: all values that are not 0 may be hidden."""
         known = {"hidden": float(facts.get("sparse", False)), **facts}
         known.pop("sparse", None)
-        if known.get("far") is not None:
-            known["far"] = tuple(known["far"])
+        for name in ("far", "growth"):
+            if known.get(name) is not None:
+                known[name] = tuple(known[name])
         if known.get("rise") is not None:
             known["rise"] = Rise(**known["rise"])
         return cls(**known)
@@ -117,13 +120,23 @@ class Truncation:
         each = max(min(self.bound - self.theta, self.tail * self.theta), 0)
         return np.asarray(count * (share * each if each else 0.0), dtype=np.float64)
 
-    def added(self, count: Floats) -> tuple[Floats, Floats]:
-        """What is added back to sums of `count` values, and its variance."""
+    def added(self, count: Floats, lose: Floats | None = None, doubt: Floats | None = None) -> tuple[Floats, Floats]:
+        """What is added back to sums of `count` values, and its variance.
+
+        Where levels have moved, values lose as much as `lose` values did, or with some doubt as `doubt` values did.
+        """
         if self.excess is None:
             return np.zeros(count.shape), count**2 * self.uncounted**2
-        variance = self.excess_variance + self.uncounted**2
-        chance = np.maximum(count * self.excess_square, self._chance(count))
-        return count * self.excess, count**2 * variance + chance
+        lose, doubt = count if lose is None else lose, count if doubt is None else doubt
+        chance = np.maximum(doubt * self.excess_square, self._chance(doubt))
+        moved = (np.maximum(doubt - count, 0.0) * self.excess) ** 2  # other tails grow as other powers
+        return lose * self.excess, doubt**2 * self.excess_variance + moved + count**2 * self.uncounted**2 + chance
+
+    @property
+    def most_growth(self) -> float:
+        """How many times as much values may lose, until that may be all that is left of them."""
+        lost = (self.excess or 0.0) + math.sqrt(self.excess_variance)
+        return (self.level or 0.0) / lost if lost > 0 else 1.0
 
     def _chance(self, count: Floats) -> Floats:
         """How much sums of the excess differ from window to window, if ever larger values are rarer by a power law.

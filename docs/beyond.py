@@ -80,12 +80,6 @@ CLAIMS = (
         "[Report under pseudonyms](../how-to/pseudonyms.md)",
     ),
     Claim(
-        "Comparisons of groups",
-        "`compare` looks at all pairs of groups or rounds, and one error rate holds for all of them together.",
-        "beyond/comparisons",
-        "[Asking](../queries.md#comparing-groups)",
-    ),
-    Claim(
         "Renewed thresholds",
         "The stream paper learns θ once. Here every epoch learns it again for the next one.",
         "beyond/renewals",

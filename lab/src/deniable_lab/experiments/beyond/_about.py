@@ -12,7 +12,6 @@ ABOUT = {
     ),
     "CELLS": "CELLS: nobody's; variances of counts are exact.",
     "MESSAGES": "MESSAGES: nobody's; the bounds follow from ε, δ and the number of people.",
-    "GROUPS": "GROUPS: drawn; every group has the same ages from 0 to 9, except for the last one of the last case.",
     "SHIFTING": (
         "SHIFTING: drawn; a stream of 65,536 geometric values with mean 7, which is ten times as large from value "
         "20,000 on."

@@ -114,15 +114,19 @@ class ViewSearch:
     def _with_the_rest(self, views: tuple[GridView, ...]) -> tuple[GridView, ...]:
         """The same views and, if wanted, one of every attribute that they show coarsely, or not at all.
 
-        Whoever asks something else later is not left with the few cells of a workload. Constants of the workload are
-        borders of these views, too, so that its questions lose less than the reports they cost.
+        Whoever asks something else later is not left with the few cells of a workload. Constants that other views
+        follow are borders of these, too, so that questions of the workload lose less than the reports they cost. Others
+        are not: what was not worth its price would be answered by these few reports alone.
         """
         if not self.keep_all or self.examples:
             return views
         added = []
         for name, domain in zip(self.table.private, self.table.domains, strict=True):
-            finest = max((len(view.axes[name].places(domain.size)) for view in views if name in view.axes), default=0)
-            finer = finer_cut(domain, borders(self.items, name), self.seen.get(name))
+            cuts = [view.axes[name] for view in views if name in view.axes]
+            finest = max((len(cut.places(domain.size)) for cut in cuts), default=0)
+            constants = borders(self.items, name)
+            followed = tuple(each for each in constants if any(follows(cut, (each,), domain.size) for cut in cuts))
+            finer = finer_cut(domain, followed, self.seen.get(name))
             if finest < min(FEW_PIECES, domain.size) and finest < len(finer.places(domain.size)):
                 added.append(GridView({name: finer}))
         if not added:

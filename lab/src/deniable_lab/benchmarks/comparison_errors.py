@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -116,6 +117,7 @@ def _compared(case: Case, seed: int) -> tuple[list[float], Result]:
     names = [f"g{number}" for number in range(case.count)]
     kind: dn.Public | dn.Categorical = dn.Public() if case.groups == PUBLIC else dn.Categorical(*names)
     teams = {"uid": np.arange(people), "team": np.array(names)[group]}
+    rows: dict[str, Any]
     if case.groups == JOINED:
         tables = [dn.Table("users", age=_AGE), dn.Table("teams", team=kind)]
         rows = {"users": {"uid": teams["uid"], "age": ages}, "teams": teams}

@@ -25,7 +25,7 @@ def _name(most: int) -> str:
     return f"a person, {most} values counted" if most > 1 else "a person, one value counted"
 
 
-HOW: dict[str, dict[str, float]] = {ONE_VALUE: {}} | {_name(most): {"most": most} for most in MOST}
+HOW: dict[str, dict[str, Any]] = {ONE_VALUE: {}} | {_name(most): {"most": most} for most in MOST}
 HOW[CHOSEN] = {"events": EVENTS / PERSONS}
 """Units, and what a stream of people is told about its events."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -53,7 +54,10 @@ def measure(setting: Setting, seed: int, data: Data) -> Measured:  # noqa: ARG00
     ours = [str(word) for word in answer.groups["word"]]
     numbers, bits = as_bits(words)
     texts = dict(zip(numbers.tolist(), words.listed, strict=True))
-    baselines = {PEM: prefix_extending, TREE_HIST: partial(tree_histogram, step=bits // words.max_length)}
+    baselines: dict[str, Callable[..., list[int]]] = {
+        PEM: prefix_extending,
+        TREE_HIST: partial(tree_histogram, step=bits // words.max_length),
+    }
     measured: list[tuple[Setting, dict[str, float]]] = []
     for k in WANTED:
         wanted = words.top(k)
@@ -117,8 +121,8 @@ def describe(rows: Rows) -> str:
                 shown = [f"{line.only(method=method).mean:.2f}" for method in (OURS, PEM, TREE_HIST)]
                 same = {"data": data, "epsilon": epsilon, "k": k}
                 right = rows.of("precision").only(**same, method=OURS).mean
-                found = [rows.of("recall").only(**same, method=method).mean for method in (OURS, PEM)]
-                shares = [f"{right:.0%}", *(f"{each:.0%}" for each in found)]
+                recalls = [rows.of("recall").only(**same, method=method).mean for method in (OURS, PEM)]
+                shares = [f"{right:.0%}", *(f"{each:.0%}" for each in recalls)]
                 lines.append([data.lower(), f"{epsilon:g}", str(k), *shown, *shares])
     runs = next(iter(rows.of("F1"))).repetitions
     told = " and ".join(f"{row.mean:.1%} of {row.repetitions} releases" for row in rows.of("false"))

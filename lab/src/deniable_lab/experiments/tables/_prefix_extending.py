@@ -39,13 +39,13 @@ def prefix_extending(
 
 def _held_by(group: np.ndarray, prefixes: np.ndarray, kept: list[int], more: int) -> np.ndarray:
     """How many of a group have each continuation, by so many bits, of the prefixes that were kept."""
-    places = {prefix: place for place, prefix in enumerate(kept)}
+    numbers = {prefix: number for number, prefix in enumerate(kept)}
     true = np.zeros(len(kept) << more, dtype=np.int64)
     counts = np.bincount(group, minlength=prefixes.size)
     for prefix, count in zip(prefixes.tolist(), counts.tolist(), strict=True):
-        place = places.get(prefix >> more)
-        if place is not None:
-            true[place << more | prefix & (1 << more) - 1] += count
+        number = numbers.get(prefix >> more)
+        if number is not None:
+            true[number << more | prefix & (1 << more) - 1] += count
     return true
 
 

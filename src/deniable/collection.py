@@ -260,8 +260,8 @@ def fit(
     >>> import deniable as dn
     >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))
     >>> fitted = dn.fit(people, epsilon=1.0, users=100_000, workload=["SELECT COUNT(*) FROM people WHERE age < 18"])
-    >>> fitted.collection.grids["people"]
-    (GridView(axes={'age': Cells(starts=(0, 18))}, weight=400), GridView(axes={'sex': Cells(starts=2)}, weight=8))
+    >>> fitted.collection.grids["people"][0]
+    GridView(axes={'age': Cells(starts=(0, 18))}, weight=400)
     """
     from deniable.queries.forecasts.fit import fit_grids
 
@@ -299,15 +299,16 @@ def plan(
     >>> print(dn.plan(people, questions, epsilon=1.0, users=100_000))
     100,000 users, ε = 1; errors of COUNT and SUM per user
         grid       hio      ahio      ehio  question
-     0.00307    0.0205    0.0238    0.0324  SELECT COUNT(*) FROM people WHERE age < 18
-    table people: 2 views
-       98.0%  age 2 uneven cells
-        2.0%  sex 2 cells
+     0.00314    0.0205    0.0238    0.0324  SELECT COUNT(*) FROM people WHERE age < 18
+    table people: 3 views
+       93.9%  age 2 uneven cells
+        3.1%  age 15 uneven cells
+        3.1%  sex 2 cells
     a range that is not in the workload:
-       0.292  people: age
-      0.0244  people: sex
-       0.425  people: age and sex
-    Proposed: design = "grid".
+      0.0488  people: age
+      0.0195  people: sex
+       0.399  people: age and sex
+    Proposed: design = "grid", oracle = "subset".
     """
     from deniable.queries.forecasts.fit import fit_grids, ignored
     from deniable.queries.forecasts.oracle_choice import with_best_oracle

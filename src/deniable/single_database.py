@@ -218,7 +218,16 @@ class Database:
         return ReportedPart(plan, *self.guarded(plan, moments, model))
 
     def guarded(self, plan: Plan, moments: Moments, model: Floats) -> tuple[Moments, Floats, bool]:
-        """Moments that do not contradict what cells show without any assumption, where they show something."""
+        """Moments that do not contradict what cells show without any assumption, where they show something.
+
+        Given are what a plan of a grid leads to, and what it assumes. Plans that assume nothing stay as they are.
+
+        >>> plan = db.plan("SELECT COUNT(*) FROM users WHERE age < 25")
+        >>> moments = db.engine.moments(plan, {})
+        >>> same, model, contradicted = db.guarded(plan, moments, moments.crosses * 0)
+        >>> same is moments, contradicted
+        (True, False)
+        """
         bounds = self._bounds.get(plan, lambda: bounding_plans(plan, self._learnt.by_table))
         if bounds is None:
             return moments, model, False

@@ -52,6 +52,21 @@ def test_sums_of_independent_values_inside_a_block_have_their_exact_variance():
     assert known.inside(over, 128) == pytest.approx(exact)
 
 
+@pytest.mark.parametrize("factor", [0.1, 4])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
+def test_windows_that_end_where_the_level_jumps_inside_a_block_are_covered(share, factor):
+    """A failure at noon, and "before" and "after" it asked: what the line misses there is known from the blocks."""
+    rng, block, jump = np.random.default_rng(6), 1024, 20 * 1024 + int(share * 1024)
+    values = rng.poisson(100 * np.where(np.arange(40 * block) < jump, 1, factor))
+    released = noiseless(np.concatenate((values[:100], values)), block, bound=1_000)
+    for start, stop in ((jump - 6 * block, jump), (jump, jump + 6 * block), (jump - 30, jump), (jump, jump + 30)):
+        answer, truth = released.sum(start, stop), values[start:stop].sum()
+        assert answer.interval[0] <= truth <= answer.interval[1]
+    missed = share * (1 - share) * 100 * abs(1 - factor) * block
+    assert 0.98 < released.sum(jump - 6 * block, jump).smoothing / missed < 1.25  # the line may be right after all
+    assert released.sum(5 * block + 7, jump - 2 * block).smoothing < missed / 8  # elsewhere nothing changes
+
+
 @pytest.mark.parametrize("period", [50, 90, 300])
 def test_cycles_shorter_than_a_block_are_covered(period):
     """Blocks of 1,024 values do not show them; runs that were compared before do."""

@@ -90,7 +90,7 @@ class Outcome:
             f"{fact}Published sums alone, which cost nothing more, showed it: {hours:.0f} hours later the stream had "
             f"learnt a new θ, {published.theta_after:,.0f} instead of {published.theta_before:,.0f} watts. Until then "
             "answers keep the noise of the larger θ. Inside the block in which the load fell, what is published is a "
-            "straight line, so a window that begins or ends at the failure may miss its interval."
+            "straight line, so a window that begins or ends at the failure has a wider interval."
         )
 
     @property

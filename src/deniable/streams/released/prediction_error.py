@@ -3,7 +3,8 @@
 Inside a complete block of g values the stream is a straight line between two noisy prefix sums. What the line misses
 depends on how rough the stream is at lengths below g, see `Roughness`. Δ is known at a few lengths: below g from
 private answers where a publisher asked for them, at g from neighbouring blocks, whose noise is known.
-Where neighbouring blocks differ clearly, the level changes inside them, and that is counted where it happens.
+Where neighbouring blocks differ clearly, the level changes inside them, and that is counted where it happens: evenly,
+or in one place where the blocks on both sides differ far more than others do.
 In a block that is not complete, every value stands for the rate that was predicted, which is off by Δ(g)/g² more.
 """
 
@@ -85,6 +86,10 @@ class SmoothingByBlock:
     """By block: the larger squared difference to a neighbour, as far as noise does not explain it."""
     isolated: Floats
     """By block: the smaller one, squared, of two differences far larger than others, if both go the same way."""
+    jumps: Floats
+    """By block: how much more its neighbour before has than the one after it, if that is far more than others."""
+    jumped_at: Floats
+    """By block: at which share of it the level would have jumped, if it did so at once."""
 
     def variance(self, starts: Integers, stops: Integers) -> Floats:
         """Squared error to expect of every window sum, in squared steps."""
@@ -93,7 +98,10 @@ class SmoothingByBlock:
         rough, size = self.whole.roughness, layout.block
         apart = self._part(first, over_first, rough.start(over_first, size))
         apart += self._part(last, over_last, rough.start(over_last, size))
-        return np.where(first == last, self._part(last, stops - starts, rough.inside(stops - starts, size)), apart)
+        before, after = self._jump(first, over_first), self._jump(last, over_last)
+        apart += before**2 + after**2
+        inside = self._part(last, stops - starts, rough.inside(stops - starts, size)) + (after - before) ** 2
+        return np.where(first == last, inside, apart)
 
     def _part(self, block: Integers, over: Integers, inside: Floats) -> Floats:
         size = self.whole.layout.block
@@ -103,13 +111,23 @@ class SmoothingByBlock:
         changes = self.changes[number] * _CHANGE * hat**2 + self.isolated[number] * hat / 4
         return np.asarray(self.factors[number] * (inside + predicted) + changes)
 
+    def _jump(self, block: Integers, over: Integers) -> Floats:
+        """What a line misses of the first `over` values if the level jumped inside of the block.
+
+        With a before the jump at the share u of the block and c after it, the line has x·(u·a + (1 − u)·c) at the share
+        x; there are x·a up to the jump, and u·a + (x − u)·c behind it.
+        """
+        number, share = np.clip(block - self.first, 0, self.factors.size - 1), over / self.whole.layout.block
+        at = self.jumped_at[number]
+        return np.asarray(self.jumps[number] * np.minimum(share, at) * (1 - np.maximum(share, at)))
+
 
 def smoothing_by_block(
     totals: Floats, first: int, covariance: Covariance, whole: Smoothing, until: int
 ) -> SmoothingByBlock:
     """What complete blocks show about roughness near them. `totals` are noisy sums of blocks from `first` on."""
     layout, count = whole.layout, max(totals.size, 1)
-    factors, changes, isolated = np.ones(count), np.zeros(count), np.zeros(count)
+    factors, changes, isolated, jumps, jumped_at = np.ones(count), *(np.zeros(count) for _ in range(4))
     edges = layout.position(np.arange(first, first + totals.size + 1))
     full = np.diff(edges) == layout.block
     pairs = np.flatnonzero(full[1:] & full[:-1])
@@ -117,9 +135,10 @@ def smoothing_by_block(
         sums = np.where(full, totals, 0.0)
         noise = _difference_noise(covariance, edges, pairs)
         changes, isolated = _changes(sums, pairs, noise), _isolated(sums, pairs)
+        jumps, jumped_at = _jumps(sums, pairs)
         if pairs.size >= _FEWEST_BLOCKS:
             factors = _levels(sums, full, noise / 2) * _bursts(sums, pairs, noise)
-    return SmoothingByBlock(whole, first, until, factors, changes, isolated)
+    return SmoothingByBlock(whole, first, until, factors, changes, isolated, jumps, jumped_at)
 
 
 def _levels(totals: Floats, full: np.ndarray, noise: float) -> Floats:
@@ -155,13 +174,31 @@ def _isolated(totals: Floats, pairs: Integers) -> Floats:
     the share x of the block, which is x(1 − x) squared on average.
     """
     result = np.zeros(totals.size)
+    middle, before, after, clear = _around(totals, pairs)
+    both = np.where(before * after < 0, np.minimum(np.square(before), np.square(after)), 0.0)
+    result[middle] = np.where(both > clear, both, 0.0)
+    return result
+
+
+def _jumps(totals: Floats, pairs: Integers) -> tuple[Floats, Floats]:
+    """How much more the block before has than the one after, where that is far more than usual; and where it jumped.
+
+    A failure, or a new customer: somewhere in the block between, at once. Its own sum says where that would be.
+    """
+    jumps, shares = np.zeros(totals.size), np.zeros(totals.size)
+    middle, before, after, clear = _around(totals, pairs)
+    fall = -(before + after)
+    jumps[middle] = np.where(np.square(fall) > clear, fall, 0.0)
+    shares[middle] = np.clip(np.divide(-after, fall, out=np.zeros_like(fall), where=fall != 0), 0.0, 1.0)
+    return jumps, shares
+
+
+def _around(totals: Floats, pairs: Integers) -> tuple[Integers, Floats, Floats, float]:
+    """Blocks between two full ones, the changes before and after each, and the square of what is clearly unusual."""
     changes = np.diff(totals)
     usual = float(np.median(np.square(changes[pairs]))) / _MEDIAN_SQUARE
-    middle = np.intersect1d(pairs[:-1] + 1, pairs[1:])  # blocks between two full ones
-    before, after = changes[middle - 1], -changes[middle]
-    both = np.where(before * after > 0, np.minimum(np.square(before), np.square(after)), 0.0)
-    result[middle] = np.where(both > _CLEARLY**2 * usual, both, 0.0)
-    return result
+    middle = np.intersect1d(pairs[:-1] + 1, pairs[1:])
+    return middle, changes[middle - 1], changes[middle], _CLEARLY**2 * usual
 
 
 def _changes(totals: Floats, pairs: Integers, noise: float) -> Floats:

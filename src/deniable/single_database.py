@@ -215,19 +215,10 @@ class Database:
         model = model_spread(plan, moments)
         if model is None or not guard:
             return ReportedPart(plan, moments, model, False)
-        return ReportedPart(plan, *self.guarded(plan, moments, model))
+        return ReportedPart(plan, *self._guarded(plan, moments, model))
 
-    def guarded(self, plan: Plan, moments: Moments, model: Floats) -> tuple[Moments, Floats, bool]:
-        """Moments that do not contradict what cells show without any assumption, where they show something.
-
-        Given are what a plan of a grid leads to, and what it assumes. Plans that assume nothing stay as they are.
-
-        >>> plan = db.plan("SELECT COUNT(*) FROM users WHERE age < 25")
-        >>> moments = db.engine.moments(plan, {})
-        >>> same, model, contradicted = db.guarded(plan, moments, moments.crosses * 0)
-        >>> same is moments, contradicted
-        (True, False)
-        """
+    def _guarded(self, plan: Plan, moments: Moments, model: Floats) -> tuple[Moments, Floats, bool]:
+        """Moments that do not contradict what cells show without any assumption, where they show something."""
         bounds = self._bounds.get(plan, lambda: bounding_plans(plan, self._learnt.by_table))
         if bounds is None:
             return moments, model, False

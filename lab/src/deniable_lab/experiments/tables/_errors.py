@@ -146,7 +146,7 @@ def moments_told(line: Line, database: Database, text: str) -> Told:
     moments = database.engine.moments(plan, {}, counted=not line.paper)
     model = model_spread(plan, moments)
     if model is not None:
-        moments, model, _ = database.guarded(plan, moments, model)
+        moments, model, _ = database._guarded(plan, moments, model)
     return Told(plan, moments, model)
 
 

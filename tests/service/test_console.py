@@ -305,7 +305,10 @@ def test_a_stream_of_a_store_is_shown_by_key(tab, shop):
     tills.get_by_label("to before").fill("100")
     tills.get_by_role("button", name="Sum of this window").click()
     total = StoredStream(shop[2].folder.path / "live" / "tills").by_key()["south"].sum(0, 100)
-    tills.get_by_text(f"Values 0 to 100: sum {total.value:,.0f}").wait_for()
+    shown = tills.get_by_text(re.compile("^Values 0 to 100: sum ")).first
+    shown.wait_for()
+    number = re.search(r"sum (-?[\d,.]+)", shown.inner_text())[1].replace(",", "")
+    assert abs(float(number) - total.value) <= 1  # a browser rounds halves up, and the stream is drawn anew every time
 
 
 def test_the_promise_in_words_and_to_sign(tab):

@@ -171,7 +171,7 @@ def test_a_threshold_is_renewed_by_an_operator_and_stays_after_a_restart(tmp_pat
     assert announced(served)["theta"] == before
     assert send(served, *reports("later", 60, 9, before)).json["accepted"] == 60  # half of them are first reports again
     renewed = served.post(b"", path=path, headers=allowed).json["theta"]
-    assert renewed == announced(served)["theta"] != before
+    assert renewed == announced(served)["theta"]  # by chance that may be the θ of before
     assert send(served, *reports("new", 3, 4, renewed)).json["accepted"] == 3
     served.close()
     again = StreamLog(folder)

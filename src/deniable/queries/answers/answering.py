@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -18,16 +18,25 @@ from deniable.queries.answers.descriptions import described
 from deniable.queries.answers.quantile_answers import Prefixes, quantile_answer
 from deniable.queries.answers.result import Result
 from deniable.queries.answers.summed_groups import summed_groups
+from deniable.queries.answers.wide_quantiles import MOST_VALUES
 from deniable.queries.parsing.compound_questions import Compound, PlainPart, compound_of
 from deniable.queries.parsing.computed_groups import computed_groups
 from deniable.queries.parsing.derived_tables import flattened
 from deniable.queries.parsing.dimensions import Dimension
-from deniable.queries.parsing.domain_values import constant_of, evaluated
+from deniable.queries.parsing.domain_values import (
+    constant_of,
+    distinct_of,
+    evaluated,
+    numbers_of,
+    only_attribute,
+    values_of,
+)
 from deniable.queries.parsing.grammar import read_question
-from deniable.queries.parsing.quantile_questions import quantile_question
+from deniable.queries.parsing.quantile_questions import AskedQuantile, QuantileQuestion, quantile_question
 from deniable.queries.parsing.restated_questions import histogram_counts, is_constant, values_alone
 from deniable.queries.parsing.scope import Scope
 from deniable.queries.parsing.statements import DESCRIBE, EXPLAIN, SHOW, statements_of
+from deniable.tables.schema.ordinal import Ordinal
 from deniable.tables.specification.specification import Specification
 
 
@@ -89,6 +98,15 @@ class StatementAnswers:
         text, known = str(select.sql(dialect="duckdb")), self.database
         return Scope(text, known.collection, known.dimensions, known.key).with_sources(select)
 
+    def _values(self, question: QuantileQuestion, asked: AskedQuantile) -> Sequence[Any]:
+        """What an expression of one attribute may be, in order; nothing where its values are few, or no numbers."""
+        scope = self._scope(question.select)
+        column = only_attribute(scope, asked.of)
+        if column is None or not isinstance(column.domain, Ordinal) or column.domain.size <= MOST_VALUES:
+            return ()
+        computed = values_of(scope, asked.of, column.domain)
+        return () if numbers_of(computed) is None else [each for each in distinct_of(computed)[0] if each is not None]
+
     def _evaluated(self, node: Any, frame: pa.Table, names: dict[str, str]) -> list[Any]:
         """A function of groups, at every row of an answer."""
         known = self.database
@@ -145,7 +163,7 @@ class StatementAnswers:
         compound = computed_groups(compound, self._scope, lambda asked: list(self.plain(asked)))
         first = compound.parts[0].select
         if len(compound.parts) == 1 and (asked := quantile_question(first)) is not None:
-            return quantile_answer(asked, self.plain, self.prefixes, self.options)
+            return quantile_answer(asked, self.plain, self.prefixes, self._values, self.options)
         if compound.is_plain and is_plain(first):
             return self.plain(text)
         if self.options.simultaneous and len(compound.parts) > 1:

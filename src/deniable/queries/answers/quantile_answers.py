@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from deniable.queries.answers.compound_answers import Ask, arranged
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.answers.quantiles import PrefixCounts, prefix_counts, quantile
 from deniable.queries.answers.result import Estimate, Result
+from deniable.queries.answers.wide_quantiles import borders_at_once, narrowed
 from deniable.queries.parsing.quantile_questions import (
     GROUP,
     MOST_FREQUENT,
@@ -78,9 +79,16 @@ def _is_number(value: Any) -> bool:
 
 
 def quantile_answer(
-    question: QuantileQuestion, ask: Ask, prefixes: Callable[[str], Prefixes], options: AnswerOptions
+    question: QuantileQuestion,
+    ask: Ask,
+    prefixes: Callable[[str], Prefixes],
+    values: Callable[[QuantileQuestion, AskedQuantile], Sequence[Any]],
+    options: AnswerOptions,
 ) -> Result:
-    """All items of a question in the order in which they were asked."""
+    """All items of a question in the order in which they were asked.
+
+    `values` are those that an expression may have: so many may be too many to count one by one.
+    """
     plain = ask(question.plain_text())
     keys = [
         tuple(plain.groups[f"{GROUP}{number}"][row] for number in range(len(question.groups)))
@@ -89,15 +97,28 @@ def quantile_answer(
     columns: dict[str, list[Any]] = {}
     notes = list(plain.notes)
     together = max(len(question.asked) * len(keys), 1) if options.simultaneous else 1
-    counted = functools.cache(
-        lambda text: _by_group(prefixes(text))
-    )  # all quantiles of an attribute share their counts
+
+    def estimate(counts: PrefixCounts | None, asked: AskedQuantile) -> Estimate:
+        return _quantile(counts, asked, options.confidence, together)
+
+    @functools.cache  # all quantiles of an attribute share their counts
+    def counted(text: str) -> Mapping[Key, PrefixCounts]:
+        alike = [each for each in question.asked if each.kind != MOST_FREQUENT and question.counts_text(each) == text]
+        possible = values(question, alike[0])
+        if not (most := borders_at_once(len(possible), max(len(keys), 1))):
+            return _by_group(prefixes(text))
+
+        def at(borders: Sequence[Any]) -> Mapping[Key, PrefixCounts]:
+            return _by_group(prefixes(question.counts_text(alike[0], borders)))
+
+        return narrowed(possible, most, at, alike, estimate)
+
     for asked in question.asked:
         if asked.kind == MOST_FREQUENT:
             columns[asked.name] = _modes(question, asked, keys, ask, notes)
         else:
             known = counted(question.counts_text(asked))
-            columns[asked.name] = [_quantile(known.get(key), asked, options.confidence, together) for key in keys]
+            columns[asked.name] = [estimate(known.get(key), asked) for key in keys]
     for name, number in question.shown_groups.items():
         columns[name] = [key[number] for key in keys]
     for name in question.names:

@@ -38,6 +38,8 @@ class PrefixCounts:
     """values × 2 × 2: expected products of biases."""
     users: float
     single_rows: bool
+    firsts: Floats | None = None
+    """Where `values` are borders: the smallest of the values that each stands for."""
 
     def deviation(self, share: float) -> Floats:
         """The standard error of C(x) − share·n at each value."""
@@ -75,16 +77,16 @@ def quantile(prefix: PrefixCounts, share: float, kind: str, confidence: float, t
     errors = prefix.deviation(share)
     target = share * prefix.total
     if not prefix.total > 3 * np.sqrt(max(float(prefix.crosses[-1, 1, 1]) - prefix.total, 0.0)):
-        return Estimate(
-            math.nan, math.nan, confidence, together, bounds=(prefix.values[0], prefix.values[-1]), year=year
-        )
+        ends = (float(prefix.values[0] if prefix.firsts is None else prefix.firsts[0]), float(prefix.values[-1]))
+        return Estimate(math.nan, math.nan, confidence, together, bounds=ends, year=year)
     smooth = _isotonic(prefix.counts, errors)
     value = _at(prefix, smooth, share, kind)
     slack = COUNT_SLACK * max(prefix.total, 1.0)
     enough = smooth + reach * errors + slack >= target
     few = np.concatenate(([True], (smooth - reach * errors - slack <= target)[:-1]))
-    here = int(np.searchsorted(prefix.values, value, side="right")) - 1
-    low = min(float(prefix.values[_run_end(enough[here::-1], here, -1)]), value)
+    here = max(int(np.searchsorted(prefix.values, value, side="right")) - 1, 0)
+    starts = prefix.values if prefix.firsts is None else prefix.firsts
+    low = min(float(starts[_run_end(enough[here::-1], here, -1)]), value)
     high = max(float(prefix.values[_run_end(few[here:], here, 1)]), value)
     return Estimate(value, (high - low) / (2 * reach), confidence, together, bounds=(low, high), year=year)
 

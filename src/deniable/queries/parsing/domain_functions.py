@@ -18,7 +18,7 @@ from deniable.queries.parsing.rationals import Rationals
 from deniable.queries.parsing.scope import Node, PrivateColumn, Scope
 from deniable.tables.schema.attributes import Enumerable, Ordinal
 
-MOST_COMPUTED_VALUES = 1_000_000
+MOST_COMPUTED_VALUES = 1 << 20
 COMPARISONS: dict[Any, Callable[[Any, Any], Any]] = {
     exp.EQ: operator.eq,
     exp.NEQ: operator.ne,

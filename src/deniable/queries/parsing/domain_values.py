@@ -24,7 +24,7 @@ from deniable.tables.schema.attributes import Categorical, Enumerable, Ordinal
 from deniable.tables.schema.calendar_steps import CalendarStep
 from deniable.tables.schema.scalars import named_span, written
 
-MOST_COMPUTED_VALUES = 1_000_000
+MOST_COMPUTED_VALUES = 1 << 20
 _VALUE = "value"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -62,15 +62,15 @@ class QuantileQuestion:
             made.set("having", self.select.args["having"].copy())
         return str(made.sql(dialect="duckdb"))
 
-    def counts_text(self, asked: AskedQuantile) -> str:
-        """A question for how many rows have each value."""
-        made = self._bare()
+    def counts_text(self, asked: AskedQuantile, borders: Sequence[Any] | None = None) -> str:
+        """A question for how many rows have each value, or lie up to each of some borders."""
+        made, value = self._bare(), asked.of if borders is None else up_to(asked.of, borders)
         if asked.filter is not None:
             made = made.where(exp.Paren(this=asked.filter.this.copy()))
         made = made.where(exp.Not(this=exp.Is(this=exp.Paren(this=asked.of.copy()), expression=exp.null())))
         counted = exp.alias_(exp.Count(this=exp.Star(), big_int=True), ROWS)
-        made.set("expressions", [*self._listed(), exp.alias_(asked.of.copy(), VALUE), counted])
-        made.set("group", exp.Group(expressions=[*(group.copy() for group in self.groups), asked.of.copy()]))
+        made.set("expressions", [*self._listed(), exp.alias_(value.copy(), VALUE), counted])
+        made.set("group", exp.Group(expressions=[*(group.copy() for group in self.groups), value.copy()]))
         return str(made.sql(dialect="duckdb"))
 
     def _listed(self) -> list[Node]:
@@ -82,6 +82,19 @@ class QuantileQuestion:
         if self.select.args.get("where") is not None:
             made.set("where", self.select.args["where"].copy())
         return made
+
+
+def up_to(of: Node, borders: Sequence[Any]) -> Node:
+    """An expression with the smallest border that each of its values is at most.
+
+    >>> up_to(exp.column("x"), [5, 9]).sql()
+    'CASE WHEN (x) <= 5 THEN 5 WHEN (x) <= 9 THEN 9 END'
+    """
+    cases = []
+    for border in borders:
+        literal = exp.Literal.number(format(border, "f") if isinstance(border, Decimal) else repr(border))
+        cases.append(exp.If(this=exp.LTE(this=exp.Paren(this=of.copy()), expression=literal), true=literal.copy()))
+    return exp.Case(ifs=cases)
 
 
 ROWS, VALUE, GROUP = "rows_of_it", "value_of_it", "group_of_it_"

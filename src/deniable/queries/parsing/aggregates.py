@@ -22,7 +22,7 @@ from deniable.queries.parsing.functions import AGGREGATES, refused_aggregate
 from deniable.queries.parsing.pair_functions import PAIR_AGGREGATES
 from deniable.queries.parsing.scope import Node, PrivateColumn, PublicColumn, Scope
 from deniable.queries.parsing.summands import ONE, Measure, Piece, Pieces, SummandReader, rows_of
-from deniable.queries.parsing.where import condition_rows
+from deniable.queries.parsing.where import condition_rows, matched
 from deniable.queries.question.conditions import (
     MOST_CONJUNCTIONS,
     AttributeKey,
@@ -32,6 +32,7 @@ from deniable.queries.question.conditions import (
     both,
 )
 from deniable.queries.question.formula import Binary, Formula, Moment, Number
+from deniable.queries.question.partners import settled, with_partner
 from deniable.queries.question.public_trees import PublicFactor, PublicTest, product_of
 from deniable.queries.question.question import MomentOf, Term
 
@@ -43,8 +44,16 @@ LARGEST = 10**30
 class SumCollector:
     """Formulas of a query's aggregates; collects the sums that they need, each once."""
 
-    def __init__(self, scope: Scope, rows: Disjoint, sums: Sequence[CollectedSum], *, centred: bool) -> None:
-        self._scope, self._rows, self._centred = scope, rows, centred
+    def __init__(
+        self,
+        scope: Scope,
+        rows: Disjoint,
+        sums: Sequence[CollectedSum],
+        *,
+        centred: bool,
+        apart: frozenset[str] = frozenset(),
+    ) -> None:
+        self._scope, self._rows, self._centred, self._apart = scope, rows, centred, apart
         self._reader = SummandReader(scope)
         self._sums = list(sums)
         self._numbers = {known.key: index for index, known in enumerate(sums)}
@@ -107,8 +116,12 @@ class SumCollector:
             if any(self._scope.collection[table].many is not None for table in self._scope.tables):
                 problem = "people with several rows cannot be counted once: reports hide how many rows somebody has"
                 raise self._scope.refusal(node, problem, "Count rows, or people of a table with one row each.")
-            inner = exp.Star()
-        if inner is None or isinstance(inner, (exp.Star, exp.Literal)) or self._scope.is_key(inner):
+            inner = inner.expressions[0]
+        if self._scope.is_key(inner):
+            table = self._scope.key_table(inner)
+            rows = self._rows if table is None else both(self._rows, matched(self._scope, table))
+            return self.moment("count(*)" if table is None else f"count({table})", (Piece(rows, ONE),))
+        if inner is None or isinstance(inner, (exp.Star, exp.Literal)):
             return self.moment("count(*)", (Piece(self._rows, ONE),))
         if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star):
             raise self._scope.refusal(node, "rows of one table cannot be counted apart", "Write COUNT(*).")
@@ -118,6 +131,7 @@ class SumCollector:
                 isinstance(column, PrivateColumn)
                 and column.dimension is None
                 and column.domain.missing_position is None
+                and column.attribute[0] not in self._scope.optional
             ):  # rules leave nothing missing
                 return self.moment("count(*)", (Piece(self._rows, ONE),))
         rows = self._defined(node, inner)
@@ -211,7 +225,7 @@ class SumCollector:
         terms = [
             self._term(conjunction, monomial, coefficient)
             for part in parts
-            for conjunction in part.rows
+            for conjunction in self._settled(part.rows)
             for monomial, coefficient in part.polynomial.terms.items()
             if coefficient
         ]
@@ -220,6 +234,19 @@ class SumCollector:
         self._numbers[key] = len(self._sums)
         self._sums.append(CollectedSum(key, size, moment))
         return Moment(self._numbers[key])
+
+    def _settled(self, rows: Disjoint) -> Disjoint:
+        """Rows of which it is clear whether they have a partner in every table that LEFT JOIN names."""
+        made = settled(rows, self._scope.optional, self._apart)
+        for table in self._scope.optional:
+            hidden = self._scope.collection[table].many is not None
+            if hidden and not all(with_partner(conjunction, table) for conjunction in made):
+                problem = f"rows without one in {table!r} would count, and reports hide how many rows somebody has"
+                repair = (
+                    f"Ask about columns of {table}: COUNT({table}.{self._scope.key}), SUM(x), AVG(x); or write JOIN."
+                )
+                raise QueryRefused(problem, repair)
+        return made
 
     def _term(self, conjunction: Conjunction, monomial: Monomial, coefficient: Fraction) -> Term:
         measures: dict[AttributeKey, Floats] = {}
@@ -240,7 +267,8 @@ class SumCollector:
             for table in sorted({*tests, *factors})
         }
         conditions = {attribute: mask.astype(np.float64) for attribute, mask in conjunction.private.items()}
-        return Term(float(coefficient), conditions, measures, shared)
+        without = frozenset(table for table in self._scope.optional if with_partner(conjunction, table) is False)
+        return Term(float(coefficient), conditions, measures, shared, without)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

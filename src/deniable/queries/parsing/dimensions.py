@@ -38,8 +38,11 @@ class Dimension(Protocol):
     def columns(self) -> Sequence[str]:
         """Names of its columns."""
 
-    def on(self, key: str, domain: Private) -> Aligned:
-        """Its rows by the values of a domain; the key must name each value once."""
+    def on(self, key: str, domain: Private, *, outer: bool = False) -> Aligned:
+        """Its rows by the values of a domain; the key must name each value once.
+
+        With `outer`, values without a row have one of NULLs.
+        """
 
     def check_key(self, key: str) -> None:
         """Refuse a key that names a value twice."""

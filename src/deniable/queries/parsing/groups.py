@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ from sqlglot import exp
 from deniable.queries.parsing.column_names import name_of
 from deniable.queries.parsing.constants import WHOLE_NUMBER
 from deniable.queries.parsing.domain_functions import evaluate, single_attribute
-from deniable.queries.parsing.domain_values import distinct_of, only_attribute, values_of
+from deniable.queries.parsing.domain_values import distinct_of, only_attribute, value_alone, values_of
 from deniable.queries.parsing.draft import SelectItem
 from deniable.queries.parsing.scope import Node, PublicColumn, Scope
 from deniable.queries.parsing.where import is_exact, without_parentheses
@@ -91,6 +92,24 @@ def normal_form(scope: Scope, node: Node) -> str:
 
 
 def _group(scope: Scope, node: Node, label: str) -> Groups:
+    table = scope.optional_table(node)
+    if table is None:
+        return _group_of_rows(scope, node, label)
+    if scope.collection[table].many is not None:
+        problem = f"rows without one in {table!r} are a group of their own, and reports hide how many these are"
+        raise scope.refusal(node, problem, "Leave them out: write JOIN, or WHERE … IS NOT NULL.")
+    if scope.optional[table]:
+        repair = "Put the condition into WHERE, or group by something else."
+        raise scope.refusal(node, "a column of a table with a further condition in ON is grouped by", repair)
+    group = _group_of_rows(scope.inner(table), node, label)
+    if isinstance(group, PublicGroups):
+        return group
+    alone = value_alone(scope, node)
+    values = group.values if alone in group.values else (*group.values, alone)
+    return replace(group, values=values, alone=values.index(alone))
+
+
+def _group_of_rows(scope: Scope, node: Node, label: str) -> Groups:
     if not isinstance(node, exp.Column):
         return _bins(scope, node, label)
     column = scope.meaning(node)

@@ -27,7 +27,9 @@ from deniable.queries.parsing.groups import by_alias, groups_of, item_meant, nor
 from deniable.queries.parsing.outside_constants import outside_notes
 from deniable.queries.parsing.scalar_functions import ON_DOMAINS
 from deniable.queries.parsing.scope import Node, Scope
-from deniable.queries.parsing.where import rows_asked, without_parentheses
+from deniable.queries.parsing.where import condition_rows, rows_asked, without_parentheses
+from deniable.queries.question.conditions import both
+from deniable.queries.question.partners import settled, with_partner
 from deniable.queries.question.public_trees import PublicFactor, PublicTest
 from deniable.queries.question.question import (
     ERROR_COLUMNS,
@@ -36,6 +38,7 @@ from deniable.queries.question.question import (
     HavingComparison,
     HavingLogic,
     Ordering,
+    PrivateGroups,
     Question,
     Term,
 )
@@ -85,8 +88,20 @@ def name_sources(draft: Draft) -> Draft:
 
 
 def select_rows(draft: Draft) -> Draft:
-    """WHERE and the joined dimensions as disjoint conjunctions."""
-    return replace(draft, rows=rows_asked(draft.scope, draft.select))
+    """WHERE and the joined dimensions as disjoint conjunctions.
+
+    A table that LEFT JOIN names is joined by JOIN where WHERE leaves out all rows without a partner there.
+    """
+    scope, rows = draft.scope, rows_asked(draft.scope, draft.select)
+    known = settled(rows, scope.optional)
+    needed = [name for name in scope.optional if known and all(with_partner(each, name) for each in known)]
+    if not needed:
+        return replace(draft, rows=rows)
+    inner = scope.inner(*needed)
+    rows = rows_asked(inner, draft.select)
+    for condition in (condition for name in needed for condition in scope.optional[name]):
+        rows = both(rows, condition_rows(inner, condition))
+    return replace(draft, names=inner, rows=rows)
 
 
 def list_items(draft: Draft) -> Draft:
@@ -222,7 +237,11 @@ def _count(draft: Draft, node: Node) -> int | None:
 def share_tests(draft: Draft) -> Draft:
     """Tests of public attributes that every term makes are made once, for all rows; the terms lose them."""
     terms = [term for collected in draft.sums for term in collected.moment.terms]
-    tests = [{(table, test) for table, factor in term.public.items() for test in factor.tests} for term in terms]
+    optional = draft.scope.optional  # whoever has no row there may have to be counted all the same
+    tests = [
+        {(table, test) for table, factor in term.public.items() if table not in optional for test in factor.tests}
+        for term in terms
+    ]
     common = set.intersection(*tests) if tests else set()
     filters: dict[str, tuple[PublicTest, ...]] = {}
     for table, test in sorted(common):
@@ -248,7 +267,10 @@ def _without_tests(term: Term, common: set[tuple[str, PublicTest]]) -> Term:
 
 
 def _collector(draft: Draft) -> SumCollector:
-    return SumCollector(draft.scope, draft.rows, draft.sums, centred=draft.centred)
+    apart = frozenset(
+        group.attribute[0] for group in draft.groups.values() if isinstance(group, PrivateGroups) and group.alone >= 0
+    )
+    return SumCollector(draft.scope, draft.rows, draft.sums, centred=draft.centred, apart=apart)
 
 
 def _with_items(draft: Draft, node: Node) -> Node:

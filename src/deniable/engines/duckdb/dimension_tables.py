@@ -37,7 +37,7 @@ class DimensionTable:
             raise InvalidData(f"dimension {self.name!r} names values of {key!r} twice", "Keep one row for each value.")
 
     def on(self, key: str, domain: Private, *, outer: bool = False) -> AlignedDimension:
-        """Its rows in the order of a domain; keys outside the domain are left out. `outer`: NULLs where there is none."""
+        """Its rows in the order of a domain; keys outside it are left out. With `outer`, NULLs where there is none."""
         self.check_key(key)
         column = self.frame[key]
         if not readable(domain, column.type):

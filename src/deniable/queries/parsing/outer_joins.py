@@ -1,4 +1,4 @@
-"""JOIN, LEFT, RIGHT and FULL JOIN as the parser of names wants them, and ids that are NULL where there is no partner."""
+"""JOIN, LEFT, RIGHT and FULL JOIN as the parser of names wants them, and ids that are NULL without a partner."""
 
 from __future__ import annotations
 

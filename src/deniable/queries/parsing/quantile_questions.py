@@ -16,7 +16,7 @@ from deniable.queries.parsing.spread_questions import groups_among
 
 Node = Any
 CONTINUOUS, DISCRETE, MOST_FREQUENT = "cont", "disc", "mode"
-_QUANTILE_NODES = (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc, exp.ApproxQuantile, exp.Mode)
+QUANTILE_NODES = (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc, exp.ApproxQuantile, exp.Mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ ROWS, VALUE, GROUP = "rows_of_it", "value_of_it", "group_of_it_"
 
 def quantile_question(select: Node) -> QuantileQuestion | None:
     """A SELECT with quantiles, taken apart; None if there are none."""
-    if not any(item.find(*_QUANTILE_NODES) for item in select.expressions):
+    if not any(item.find(*QUANTILE_NODES) for item in select.expressions):
         return None
     names: list[str] = []
     asked: list[AskedQuantile] = []
@@ -98,7 +98,7 @@ def quantile_question(select: Node) -> QuantileQuestion | None:
     for item in select.expressions:
         node = item.this if isinstance(item, exp.Alias) else item
         name = item.alias_or_name or name_of(item)
-        if not node.find(*_QUANTILE_NODES):
+        if not node.find(*QUANTILE_NODES):
             others.append(exp.alias_(node.copy(), name, quoted=True))
             names.append(name)
             continue
@@ -109,9 +109,15 @@ def quantile_question(select: Node) -> QuantileQuestion | None:
     groups = () if group is None else tuple(item_behind(select, node) for node in group.expressions)
     if group is not None and group.args.get("all"):
         plain = (item.this if isinstance(item, exp.Alias) else item for item in select.expressions)
-        groups = tuple(node for node in plain if node.find(exp.Column) and not node.find(exp.AggFunc, *_QUANTILE_NODES))
+        groups = tuple(node for node in plain if node.find(exp.Column) and not node.find(exp.AggFunc, *QUANTILE_NODES))
     shown = tuple(names)
     return QuantileQuestion(select, shown, groups, tuple(asked), tuple(others), *ordering_of(select, shown))
+
+
+def is_quantile(node: Node) -> bool:
+    """Whether an item is a quantile, several of a list, or MODE, and not an expression of them."""
+    node = node.this if isinstance(node, exp.Filter) else node
+    return isinstance(node, (exp.Mode, exp.WithinGroup)) or isinstance(_parts(node)[0], exp.Expression)
 
 
 def _asked(node: Node, name: str) -> Iterator[AskedQuantile]:

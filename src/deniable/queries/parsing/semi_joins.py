@@ -1,6 +1,6 @@
 """uid IN (SELECT uid …), EXISTS, NOT IN and NOT EXISTS → joins: the same where everybody has one row in that table.
 
-A condition that WHERE joins by AND is a JOIN. Any other one, such as NOT IN, is a LEFT JOIN, and whether there is a row.
+A condition that WHERE joins by AND is a JOIN. Any other one, such as NOT IN, is a LEFT JOIN and a test for a partner.
 """
 
 from __future__ import annotations

@@ -113,7 +113,8 @@ def _read(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
     if isinstance(node, exp.Not):
         return _read(scope, node.this, negated=not negated)
     if node.find(exp.Subquery, exp.Select, exp.Exists):
-        repair = f"Ask two questions, or write {scope.key} IN (SELECT {scope.key} FROM t WHERE …)."
+        key = scope.key
+        repair = f"Ask two questions, or write {key} IN (SELECT {key} FROM t WHERE …)."  # noqa: S608 - not run
         raise scope.refusal(node, "this subquery is not supported here", repair)
     if not node.find(exp.Column):
         return EVERYTHING if constant_of(scope, node) is (not negated) else ()

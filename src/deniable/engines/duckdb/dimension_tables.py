@@ -30,6 +30,14 @@ class DimensionTable:
         """Names of its columns."""
         return list(self.frame.column_names)
 
+    def listed(self, column: str, condition: Tree | None) -> list[Any]:
+        """The different values of a column, in rows for which a condition is true."""
+        values = self.frame[column].combine_chunks()
+        if condition is not None:
+            (true,) = evaluate(self.frame, [holds(condition)])
+            values = values.filter(pa.array(true.astype(bool)))
+        return list(values.unique().to_pylist())
+
     def check_key(self, key: str) -> None:
         """Refuse a key that names a value twice."""
         column = self.frame[key].drop_null()

@@ -139,9 +139,7 @@ def _filled_up(columns: list[str], plan: Plan, summing: Summing) -> list[Any]:
         names += [f"{each.alias}.{name}" for each in plan.question.lookups for name in _read_of(factors, each.alias)]
         row = pa.table({**{name: pa.nulls(1) for name in names}, PARTNER: pa.array([False])})
         values = evaluate(row, [factor_tree(factor) for _, factor in factors])
-        filled |= {
-            f"f{factor}": F.lit(float(value[0])) for (factor, _), value in zip(factors, values, strict=True)
-        }
+        filled |= {f"f{factor}": F.lit(float(value[0])) for (factor, _), value in zip(factors, values, strict=True)}
         filled[f"{HERE}{number}"] = F.lit(False)
     return [F.coalesce(F.col(name), filled[name]).alias(name) if name in filled else F.col(name) for name in columns]
 
@@ -173,7 +171,9 @@ def _looked_up(frame: Any, lookup: Any, dimensions: Mapping[str, DimensionTable]
 
 
 def _joined(frames: list[Any], key: list[str], *, arranged: bool, missing: Sequence[int] = ()) -> Any:
-    """Users who are in all tables, of which those that are `missing` may lack them. The number 7 and the text "7" are the same id, as in the local engine.
+    """Users who are in all tables that are not `missing`, or in any if all are.
+
+    The number 7 and the text "7" are the same id, as in the local engine.
 
     With rounds, users in a round are joined, and all rounds of a user stay together: they are `arranged` so already if
     there is one table, whose frame was kept so.

@@ -149,7 +149,8 @@ class StatementAnswers:
             return joined.answer(self._with_others, self.options.confidence, text)
         if (made := computed_columns(tree)) is not None:
             return replace(made.answer(self.question(str(made.asked.sql(dialect="duckdb"))), self._evaluated), sql=text)
-        compound = compound_of(tree, lambda part: flattened(text, part, collection, self.database.key))
+        key, dimensions = self.database.key, self.database.dimensions
+        compound = compound_of(tree, lambda part: flattened(text, part, collection, key, dimensions))
         compound = self._with_values(compound, text)
         compound = computed_groups(compound, self._scope, lambda asked: list(self.plain(asked)))
         first = compound.parts[0].select

@@ -6,6 +6,7 @@ from both has an interval that holds whatever their errors have in common.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,13 +16,14 @@ from deniable.errors import QueryRefused
 from deniable.queries.answers.answer_arithmetic import Interval, check_arithmetic, combined
 from deniable.queries.answers.combined_quantiles import Ask
 from deniable.queries.answers.compound_answers import arranged
-from deniable.queries.answers.result import Result
+from deniable.queries.answers.result import Estimate, Result
 from deniable.queries.parsing.column_names import name_of
 from deniable.queries.parsing.compound_questions import ordering_of
 from deniable.queries.parsing.source_names import conjuncts
 
 Node = Any
 Row = dict[str, Any]
+NO_PARTNER = "{}: unclear where a row has no partner in its derived table"
 _CLAUSES = ("group", "having", "distinct", "qualify", "windows")
 _SIDES = ("", "LEFT", "FULL", "RIGHT", "CROSS")
 
@@ -64,8 +66,12 @@ class JoinedAnswers:
         tight = [ask(part.text, wide) for part in self.parts] if wide > 1 else shown
         rows = self._joined([_rows(part.alias, *pair) for part, *pair in zip(self.parts, shown, tight, strict=True)])
         columns = {name: [_item(node, row, confidence) for row in rows] for name, node in self.items.items()}
-        notes = tuple(dict.fromkeys(note for result in shown for note in result.notes))
-        return arranged(columns, self.order, self.limit, self.offset, replace(shown[0], notes=notes, sql=text))
+        notes = list(dict.fromkeys(note for result in shown for note in result.notes))
+        for name, values in columns.items():
+            if any(isinstance(value, Estimate) for value in values) and None in values:
+                columns[name] = [Estimate(math.nan, math.nan, confidence) if each is None else each for each in values]
+                notes.append(NO_PARTNER.format(name))
+        return arranged(columns, self.order, self.limit, self.offset, replace(shown[0], notes=tuple(notes), sql=text))
 
     def _joined(self, tables: list[list[Row]]) -> list[Row]:
         rows = tables[0]
@@ -115,7 +121,8 @@ def _answers_of(node: Node, tables: Node) -> Node | None:
     if isinstance(node, exp.Table):
         named = {each.alias.casefold(): each.this for each in (tables.expressions if tables is not None else [])}
         inner = named.get(node.name.casefold())
-    return inner if isinstance(inner, exp.Select) and any(item.find(exp.AggFunc) for item in inner.expressions) else None
+    known = isinstance(inner, exp.Select) and any(item.find(exp.AggFunc) for item in inner.expressions)
+    return inner if known else None
 
 
 def _text(select: Node, tables: Node) -> str:
@@ -233,5 +240,3 @@ def _item(node: Node, row: Row, confidence: float) -> Any:
 
 def _bare(item: Node) -> Node:
     return item.this if isinstance(item, exp.Alias) else item
-
-

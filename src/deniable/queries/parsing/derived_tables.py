@@ -7,11 +7,15 @@ columns is said of the aggregates: WHERE becomes HAVING, and a SUM of counts a c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from sqlglot import exp
 
 from deniable.errors import QueryRefused
+from deniable.queries.parsing.dimension_lists import with_dimension_lists
+from deniable.queries.parsing.dimensions import Dimension
 from deniable.queries.parsing.grammar import position_of
 from deniable.queries.parsing.outer_joins import with_left_joins, with_named_partners
 from deniable.queries.parsing.semi_joins import with_semi_joins
@@ -25,10 +29,16 @@ _AFTERWARDS = ("order", "limit", "offset")
 _SUMMED = (exp.Sum, exp.Count, exp.CountIf)
 
 
-def flattened(text: str, select: Node, collection: Specification, key: str) -> Node:
+def flattened(
+    text: str,
+    select: Node,
+    collection: Specification,
+    key: str,
+    dimensions: Mapping[str, Dimension] = MappingProxyType({}),
+) -> Node:
     """The same question as one SELECT from tables."""
     keys = {USER_COLUMN, key.casefold()}
-    made = _with_source(_Flattening(text, collection, keys).select(select.copy(), {}))
+    made = _with_source(_Flattening(text, collection, keys, dimensions).select(select.copy(), {}))
     return with_named_partners(made, collection, keys) if made.args.get("joins") else made
 
 
@@ -46,8 +56,10 @@ def _with_source(select: Node) -> Node:
 
 
 class _Flattening:
-    def __init__(self, text: str, collection: Specification, keys: set[str]) -> None:
-        self._text, self._collection, self._keys = text, collection, keys
+    def __init__(
+        self, text: str, collection: Specification, keys: set[str], dimensions: Mapping[str, Dimension]
+    ) -> None:
+        self._text, self._collection, self._keys, self._dimensions = text, collection, keys, dimensions
 
     def refusal(self, node: Node, problem: str, repair: str) -> QueryRefused:
         return QueryRefused(problem, repair, text=self._text, start=position_of(self._text, node))
@@ -68,6 +80,7 @@ class _Flattening:
             return select
         if (alone := self._single_answers(select, known)) is not None:
             return alone
+        with_dimension_lists(select, self._dimensions, self.refusal)
         with_semi_joins(select, self._collection, self._keys, self.refusal)
         with_named_joins(select, self._keys)
         with_left_joins(select)
@@ -255,7 +268,7 @@ class _Derived:
         """Put the derived table's expressions in the place of its columns."""
         items: list[Node] = []
         for item in select.expressions:
-            if isinstance(item, exp.Star) and not self.everything:
+            if self._is_star(item) and not self.everything:
                 items += [
                     exp.alias_(self.qualified(node), name, quoted=True)
                     for name, node in zip(self.names, self.columns.values(), strict=True)
@@ -276,6 +289,12 @@ class _Derived:
         for join in select.args.get("joins") or []:
             if join.args.get("on") is not None:
                 join.set("on", join.args["on"].transform(lambda part: self._replaced(part, sole=sole)))
+
+    def _is_star(self, item: Node) -> bool:
+        """Whether an item is * or t.*, of a derived table of answers."""
+        all_of_it = isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
+        mine = all_of_it and item.table.casefold() == self.alias.casefold()
+        return isinstance(item, exp.Star) or (mine and self.aggregated)
 
     def _ordered(self, part: Node, names: set[str], *, sole: bool) -> Node:
         if isinstance(part, exp.Column) and not part.table and part.name.casefold() in names:

@@ -144,20 +144,26 @@ def _parts(node: Node) -> tuple[Node, Node, str]:
     if isinstance(node, exp.Median):
         return node.this, half, CONTINUOUS
     if isinstance(node, exp.WithinGroup) and isinstance(node.this, (exp.PercentileCont, exp.PercentileDisc)):
-        order = node.expression.expressions
-        kind = CONTINUOUS if isinstance(node.this, exp.PercentileCont) else DISCRETE
-        descending = len(order) == 1 and bool(order[0].args.get("desc"))
-        if len(order) != 1 or (descending and kind == DISCRETE):
-            raise QueryRefused("WITHIN GROUP orders by one expression, ascending", "Write (ORDER BY x).")
-        share = node.this.this
-        if descending:  # counted from the other end
-            share = exp.Literal.number(str(1 - Decimal(repr(_share(share)))))
-        return order[0].this, share, kind
+        return _within_group(node.this, node.this.this, node.expression)
+    if isinstance(node, (exp.PercentileCont, exp.PercentileDisc)) and isinstance(node.expression, exp.Order):
+        return _within_group(node, node.expression.this, node.expression)  # QUANTILE_CONT(x, 0.9 ORDER BY x)
     if isinstance(node, (exp.PercentileCont, exp.PercentileDisc)):
         return node.this, node.expression, CONTINUOUS if isinstance(node, exp.PercentileCont) else DISCRETE
     if isinstance(node, (exp.Quantile, exp.ApproxQuantile)):
         return node.this, node.args.get("quantile"), DISCRETE if isinstance(node, exp.Quantile) else CONTINUOUS
     return None, None, CONTINUOUS
+
+
+def _within_group(node: Node, share: Node, ordered: Node) -> tuple[Node, Node, str]:
+    """What is ordered, the share, and the kind of a quantile."""
+    order = ordered.expressions
+    kind = CONTINUOUS if isinstance(node, exp.PercentileCont) else DISCRETE
+    descending = len(order) == 1 and bool(order[0].args.get("desc"))
+    if len(order) != 1 or (descending and kind == DISCRETE):
+        raise QueryRefused("WITHIN GROUP orders by one expression, ascending", "Write (ORDER BY x).")
+    if descending:  # counted from the other end
+        share = exp.Literal.number(str(1 - Decimal(repr(_share(share)))))
+    return order[0].this, share, kind
 
 
 def _share(node: Node) -> float:

@@ -24,6 +24,8 @@ def with_semi_joins(select: Node, collection: Specification, keys: set[str], ref
     """Put joins in the place of conditions that somebody is in another table."""
     if not isinstance(select.args["from_"].this, exp.Table):
         return
+    for join in [join for join in select.args.get("joins") or [] if join.args.get("kind") in ("SEMI", "ANTI")]:
+        _as_exists(select, join)
     where = select.args.get("where")
     always = [] if where is None else conjuncts(where.this)
     for part in [node for node in select.find_all(exp.In, exp.Exists) if _is_of(node, select)]:
@@ -52,6 +54,19 @@ def with_semi_joins(select: Node, collection: Specification, keys: set[str], ref
             select.append("joins", exp.Join(this=table.copy(), on=exp.and_(on, *named), side="LEFT"))
 
 
+def _as_exists(select: Node, join: Node) -> None:
+    """SEMI JOIN and ANTI JOIN as EXISTS and NOT EXISTS."""
+    first, second = select.args["from_"].this.alias_or_name, join.this.alias_or_name
+    on = [] if join.args.get("on") is None else [join.args["on"].copy()]
+    for name in join.args.get("using") or []:
+        mine, other = (exp.column(str(name.name), table=table) for table in (first, second))
+        on.append(exp.EQ(this=mine, expression=other))
+    inner = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=join.this.copy()))
+    exists = exp.Exists(this=inner.where(*on, copy=False) if on else inner)
+    select.set("joins", [other for other in select.args["joins"] if other is not join])
+    select.where(exists if join.args["kind"] == "SEMI" else exp.Not(this=exists), copy=False)
+
+
 def _if(condition: Node) -> Node:
     return exp.If(this=condition, true=exp.true())
 
@@ -68,7 +83,7 @@ def _checked_table(part: Node, inner: Node, collection: Specification, refusal: 
     if not plain or any(inner.args.get(clause) for clause in (*_ROW_CLAUSES, "with_") if clause != "distinct"):
         raise refusal(part, "a semi-join is with one table", "Write uid IN (SELECT uid FROM t WHERE …).")
     described = {each.name.casefold(): each for each in collection.tables}.get(table.name.casefold())
-    if described is not None and described.many is not None:
+    if described is not None and (described.many or 1) > 1:
         problem = f"people may have many rows in {described.name!r}, and reports hide how many"
         raise refusal(part, problem, "Join the tables: that counts rows.")
     return table

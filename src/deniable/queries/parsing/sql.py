@@ -27,6 +27,7 @@ from deniable.queries.parsing.groups import by_alias, groups_of, item_meant, nor
 from deniable.queries.parsing.outside_constants import outside_notes
 from deniable.queries.parsing.scalar_functions import ON_DOMAINS
 from deniable.queries.parsing.scope import Node, Scope
+from deniable.queries.parsing.source_names import conjuncts
 from deniable.queries.parsing.where import condition_rows, rows_asked, without_parentheses
 from deniable.queries.question.conditions import both
 from deniable.queries.question.partners import settled, with_partner
@@ -76,7 +77,7 @@ def read_tree(draft: Draft) -> Draft:
 
 def flatten_sources(draft: Draft) -> Draft:
     """One SELECT of tables, without WITH and derived tables, and without any part that would be ignored."""
-    select = flattened(draft.text, draft.select, draft.collection, draft.key)
+    select = flattened(draft.text, draft.select, draft.collection, draft.key, draft.dimensions)
     check_parts(draft.text, select)
     return replace(draft, select=select)
 
@@ -125,6 +126,23 @@ def list_items(draft: Draft) -> Draft:
 def group_rows(draft: Draft) -> Draft:
     """GROUP BY."""
     return replace(draft, groups=groups_of(draft.scope, draft.select.args.get("group"), draft.items))
+
+
+def choose_groups(draft: Draft) -> Draft:
+    """Conditions of HAVING on groups alone: they choose rows, as in WHERE."""
+    having, rows, left = draft.select.args.get("having"), draft.rows, []
+    for part in [] if having is None else conjuncts(having.this):
+        meant = _with_items(draft, part)
+        columns = {normal_form(draft.scope, column) for column in meant.find_all(exp.Column)}
+        if meant.find(exp.AggFunc, exp.Subquery) or not columns or not columns <= set(draft.groups):
+            left.append(part)
+        else:
+            rows = both(rows, condition_rows(draft.scope, meant))
+    if having is None or len(left) == len(conjuncts(having.this)):
+        return draft
+    select = draft.select.copy()
+    select.set("having", exp.Having(this=exp.and_(*(part.copy() for part in left))) if left else None)
+    return replace(draft, select=select, rows=rows)
 
 
 def sum_items(draft: Draft) -> Draft:
@@ -297,6 +315,7 @@ PASSES: tuple[Pass, ...] = (
     select_rows,
     list_items,
     group_rows,
+    choose_groups,
     sum_items,
     filter_answers,
     order_answers,

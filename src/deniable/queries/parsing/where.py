@@ -13,6 +13,7 @@ from deniable.queries.parsing.domain_functions import COMPARISONS, FLIPPED, comp
 from deniable.queries.parsing.domain_functions import is_known as is_known_value
 from deniable.queries.parsing.domain_values import constant_of, only_attribute, truth_of, value_alone
 from deniable.queries.parsing.functions import DOMAIN_FUNCTIONS
+from deniable.queries.parsing.literals import literal_of
 from deniable.queries.parsing.scalar_functions import ANYWHERE, why_not
 from deniable.queries.parsing.scope import Node, PrivateColumn, PublicColumn, Scope
 from deniable.queries.question.conditions import (
@@ -67,7 +68,7 @@ def matched(scope: Scope, table: str) -> Disjoint:
 
 def unmatched(scope: Scope, table: str) -> Disjoint:
     """The rows without a partner there."""
-    if scope.collection[table].many is not None:
+    if (scope.collection[table].many or 1) > 1:
         return (Conjunction({}, {has_row(table): False}),)
     return opposite(matched(scope, table))
 
@@ -228,6 +229,7 @@ def _evaluated_by_engine(scope: Scope, node: Node, negated: bool) -> Disjoint | 
 
 def checked_tree(scope: Scope, node: Node, negated: bool = False) -> PublicTree:
     """A condition on public columns, after every node of it was recognised."""
+    node = node.copy().transform(lambda part: _in_public(scope, part))
     for part in node.walk():
         if refused := why_not(part, ANYWHERE):
             raise scope.refusal(part, *refused)
@@ -241,6 +243,19 @@ def checked_tree(scope: Scope, node: Node, negated: bool = False) -> PublicTree:
 
     tree = node.transform(by_engine_name)
     return PublicTree.of(exp.Not(this=exp.Paren(this=tree)) if negated else tree)
+
+
+_PARTS_OF_DATES = {"YEAR": exp.Year, "MONTH": exp.Month, "DAY": exp.Day, "QUARTER": exp.Quarter}
+
+
+def _in_public(scope: Scope, node: Node) -> Node:
+    """A part of a condition as all engines know it: constants that are computed, EXTRACT(YEAR FROM x) as YEAR(x)."""
+    if isinstance(node, exp.Extract) and (known := _PARTS_OF_DATES.get(str(node.this.name).upper())):
+        return known(this=node.expression)
+    if isinstance(node, (exp.Add, exp.Sub, exp.DateAdd, exp.DateSub, exp.DateTrunc, exp.TimestampTrunc)):
+        if not node.find(exp.Column) and node.find(exp.Interval, exp.DateTrunc, exp.TimestampTrunc, exp.Cast):
+            return literal_of(constant_of(scope, node))
+    return node
 
 
 def _condition(scope: Scope, node: Node) -> tuple[PrivateColumn, Booleans]:

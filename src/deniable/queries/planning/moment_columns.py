@@ -198,6 +198,7 @@ class _Book:
                 {attribute: mask for (table, attribute), mask in sorted(conditions.items()) if table == name},
                 {attribute: values for (table, attribute), values in sorted(measures.items()) if table == name},
                 number,
+                name in term.once,
             )
             for name in self._question.tables
         }

@@ -28,6 +28,8 @@ class Term:
     public: Mapping[str, PublicFactor]
     without: frozenset[str] = frozenset()
     """Tables in which its rows have no partner."""
+    once: frozenset[str] = frozenset()
+    """Tables with many rows in which everybody counts once, whatever her rows are."""
 
     def __str__(self) -> str:
         conditions = (f"[{'.'.join(key)}: {int(np.count_nonzero(mask))}]" for key, mask in self.conditions.items())

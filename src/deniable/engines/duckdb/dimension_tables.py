@@ -30,14 +30,22 @@ class DimensionTable:
         """Names of its columns."""
         return list(self.frame.column_names)
 
+    def listed(self, column: str, condition: Tree | None) -> list[Any]:
+        """The different values of a column, in rows for which a condition is true."""
+        values = self.frame[column].combine_chunks()
+        if condition is not None:
+            (true,) = evaluate(self.frame, [holds(condition)])
+            values = values.filter(pa.array(true.astype(bool)))
+        return list(values.unique().to_pylist())
+
     def check_key(self, key: str) -> None:
         """Refuse a key that names a value twice."""
         column = self.frame[key].drop_null()
         if len(column) != len(column.unique()):
             raise InvalidData(f"dimension {self.name!r} names values of {key!r} twice", "Keep one row for each value.")
 
-    def on(self, key: str, domain: Private) -> AlignedDimension:
-        """Its rows in the order of a domain; keys outside the domain are left out."""
+    def on(self, key: str, domain: Private, *, outer: bool = False) -> AlignedDimension:
+        """Its rows in the order of a domain; keys outside it are left out. With `outer`, NULLs where there is none."""
         self.check_key(key)
         column = self.frame[key]
         if not readable(domain, column.type):
@@ -46,12 +54,13 @@ class DimensionTable:
         rows = np.full(domain.size, -1, dtype=np.int64)
         good = np.flatnonzero(problems == 0)
         rows[positions[good]] = good
-        return AlignedDimension(self.frame.take(pa.array(rows, mask=rows < 0)), rows >= 0)
+        return AlignedDimension(self.frame.take(pa.array(rows, mask=rows < 0)), (rows >= 0) | outer)
 
     def rows_of(self, values: pa.ChunkedArray, key: str) -> pa.Table:
         """For every value the row with that key; NULLs if there is none."""
         try:
-            rows = pc.index_in(values.combine_chunks(), self.frame[key].combine_chunks().cast(values.type))
+            keys = self.frame[key].combine_chunks().cast(values.type)
+            rows = pc.index_in(values.combine_chunks(), keys, skip_nulls=True)  # NULL is no key
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise InvalidData(f"column {key!r} of dimension {self.name!r} is of another type", "Convert it.") from None
         return self.frame.take(rows)

@@ -81,8 +81,14 @@ def _values(
     for lookup in plan.question.lookups:
         if group.column.startswith(f"{lookup.alias}.") and lookup.table == group.table:
             column = dimensions[lookup.dimension].frame[group.column.removeprefix(f"{lookup.alias}.")]
-            return column.combine_chunks().unique().sort()
-    return stores[group.table].distinct(group.column).sort()
+            values = column.combine_chunks().unique().sort()
+            return _with_null(values) if lookup.outer or group.table in plan.question.optional else values
+    values = stores[group.table].distinct(group.column).sort()
+    return _with_null(values) if group.table in plan.question.optional else values
+
+
+def _with_null(values: pa.Array) -> pa.Array:
+    return values if values.null_count else pa.concat_arrays([values, pa.nulls(1, values.type)])
 
 
 def moments_of(plan: Plan, totals: Totals, listed: Mapping[str, pa.Array], summing: Summing) -> Moments:

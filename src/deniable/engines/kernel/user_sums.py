@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.arrays import Floats, Integers
+from deniable.arrays import Booleans, Floats, Integers
 from deniable.engines.kernel.contributions import Program
 from deniable.engines.kernel.moment_totals import TermArrays, Totals
 from deniable.engines.reports.user_blocks import ReportFacts
@@ -146,10 +146,12 @@ class Summing:
         first: int,
         end: int,
         persons: Integers | None = None,
+        absent: Mapping[int, Booleans] | None = None,
     ) -> None:
         """Add some of the users: their reports in each table, public factors, and group (−1: they do not count).
 
         With `persons`, the ascending numbers of people, users are people in a round, and all rounds of one come here.
+        `absent` says for tables by their number who has no row there: that counts as one, unless a factor says more.
         """
         width = 1 + sum(table.columns for table in self.tables) + self.public
         chunk = PLAIN_CHUNK if self.terms.plain else max(CHUNK // width, 64)
@@ -158,8 +160,10 @@ class Summing:
             values = np.empty((high - low, width))
             values[:, 0] = 1.0
             start = 1
-            for table, mine in zip(self.tables, reports, strict=True):
+            for number, (table, mine) in enumerate(zip(self.tables, reports, strict=True)):
                 table.contributions(mine, low, high, values[:, start : start + table.columns])
+                if absent and number in absent:
+                    values[absent[number][low:high], start : start + table.columns] = 1.0
                 start += table.columns
             for number, column in factors.items():
                 values[:, start + number] = column[low:high]

@@ -33,6 +33,7 @@ from deniable.engines.reports.view_order import ViewOrder
 from deniable.queries.answers.estimation import Moments, over_rounds
 from deniable.queries.planning.kept_plans import KeptOfPlans
 from deniable.queries.planning.plan import Plan, public_groups
+from deniable.queries.question.partners import PARTNER
 from deniable.queries.question.public_trees import factor_tree, passes
 from deniable.queries.question.question import Lookup
 from deniable.tables.reports.report_table import arrow_floats, arrow_integers
@@ -58,7 +59,8 @@ def block_moments(
     plain = _plain(plan, chosen, public_count)
 
     def made() -> Summing:
-        return Summing.of(plan, chosen, public_count, counted=counted and rounds is None, plain=plain)
+        counts = counted and rounds is None and not plan.question.optional
+        return Summing.of(plan, chosen, public_count, counted=counts, plain=plain)
 
     summing = made() if prepared is None or plain else prepared.get(plan, made)
     if (orders := _view_orders(plan, summing, chosen)) is not None:
@@ -72,7 +74,8 @@ def block_moments(
         summing, chosen = _with_contributions(plan, summing, chosen)
     totals = summing.empty()
     readers = [_TableReader(plan, table, dimensions) for table in summing.tables]
-    for block in joined(chosen, {reader.name: reader.columns for reader in readers}):
+    optional = {reader.name: reader.read for reader in readers if reader.name in plan.question.optional}
+    for block in joined(chosen, {reader.name: reader.columns for reader in readers}, optional):
         loaded = [reader.load(block[reader.name], listed) for reader in readers]
         users = loaded[0].users
         kept = np.logical_and.reduce([table.kept for table in loaded])
@@ -82,10 +85,18 @@ def block_moments(
         group = np.where(kept, group, -1)
         reports = [table.reports for table in loaded]
         factors = {number: values for table in loaded for number, values in table.factors.items()}
+        absent = {number: table.absent for number, table in enumerate(loaded) if table.absent is not None}
 
-        def work(first: int, end: int, reports: Any = reports, factors: Any = factors, group: Any = group) -> Totals:
+        def work(
+            first: int,
+            end: int,
+            reports: Any = reports,
+            factors: Any = factors,
+            group: Any = group,
+            absent: Any = absent,
+        ) -> Totals:
             share = summing.empty()
-            summing.add(share, reports, factors, group, first, end)
+            summing.add(share, reports, factors, group, first, end, absent=absent)
             return share
 
         if rounds is not None:  # blocks are cut between people
@@ -186,6 +197,8 @@ class _Loaded:
     kept: Booleans
     factors: dict[int, Floats]
     groups: dict[str, Integers]
+    absent: Booleans | None
+    """Who has no row in a table where that is possible."""
 
 
 class _TableReader:
@@ -199,19 +212,21 @@ class _TableReader:
         self._lookups = [lookup for lookup in plan.question.lookups if lookup.table == self.name]
         self._dimensions = dimensions
         public = plan.collection[self.name].public_columns if self._filter or self._factors or self._groups else ()
-        self._read: tuple[str, ...] = ANSWER_COLUMNS if table.reads else ANSWER_COLUMNS[:1]
+        self.read: tuple[str, ...] = ANSWER_COLUMNS if table.reads else ANSWER_COLUMNS[:1]
         if table.contributed:
-            self._read = (ANSWER_COLUMNS[0], *map(_contributed, range(table.columns)))
-        self.columns = [*self._read, *public]
+            self.read = (ANSWER_COLUMNS[0], *map(_contributed, range(table.columns)))
+        self.columns = [*self.read, *public]
+        self._optional = self.name in plan.question.optional
 
     def load(self, reports: pa.Table, listed: Mapping[str, pa.Array]) -> _Loaded:
         """A block's arrays; public factors, which users are kept, and which group they belong to."""
         users = reports.num_rows // self._slots
-        read = tuple(_numpy(reports[name]) for name in self._read)
+        read = tuple(_numpy(reports[name]) for name in self.read)
+        absent = ~np.asarray(reports[PARTNER].combine_chunks())[:: self._slots] if self._optional else None
         kept = np.ones(users, dtype=bool)
         groups: dict[str, Integers] = {}
         if not (self._filter or self._factors or self._groups):
-            return _Loaded(users, read, kept, {}, groups)
+            return _Loaded(users, read, kept, {}, groups, absent)
         columns = looked_up(self._per_user(reports), self._lookups, self._dimensions)
         filters = [passes(self._filter)] if self._filter else []
         evaluated = evaluate(columns, filters + [factor_tree(factor) for _, factor in self._factors])
@@ -222,7 +237,7 @@ class _TableReader:
             kept &= groups[group.label] >= 0
         numbers = [number for number, _ in self._factors]
         factors = {number: values.astype(np.float64) for number, values in zip(numbers, evaluated, strict=True)}
-        return _Loaded(users, read, kept, factors, groups)
+        return _Loaded(users, read, kept, factors, groups, absent)
 
     def _per_user(self, reports: pa.Table) -> pa.Table:
         """Public columns belong to the user and are repeated in each of her reports: the first counts."""

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deniable.arrays import Integers
 from deniable.cancellation import checkpoint
+from deniable.queries.question.partners import PARTNER
 from deniable.tables.schema.report_format import ANSWER_COLUMNS
 from deniable.tables.schema.rounds import ROUND_COLUMN
 
@@ -104,8 +107,16 @@ def id_reports(store: StoreWithIds) -> tuple[list[Any], tuple[NDArray[Any], NDAr
     return ids, (view, seed, y)
 
 
-def joined(stores: Mapping[str, Store], columns: Mapping[str, Sequence[str]]) -> Iterator[dict[str, pa.Table]]:
-    """Blocks of users who have reports in all tables."""
+def joined(
+    stores: Mapping[str, Store],
+    columns: Mapping[str, Sequence[str]],
+    optional: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> Iterator[dict[str, pa.Table]]:
+    """Blocks of users who have reports in all tables that are not `optional`, or in any if all are.
+
+    Reports of an optional table have another column, `PARTNER`: whether the user has any. Where not, the columns that
+    `optional` names are zero, and all others NULL.
+    """
     if len(stores) == 1:
         ((name, store),) = stores.items()
         for block in store.read(columns[name]):
@@ -113,25 +124,49 @@ def joined(stores: Mapping[str, Store], columns: Mapping[str, Sequence[str]]) ->
             yield {name: block.reports}
         return
     readers = {name: store.read(columns[name]) for name, store in stores.items()}
+    needed = [name for name in stores if name not in optional]
     held: dict[str, TableBlock] = {}
     while True:
-        for name, reader in readers.items():
-            while name not in held or not held[name].users.size:
+        for name, reader in list(readers.items()):
+            while name in readers and (name not in held or not held[name].users.size):
                 following = next(reader, None)
-                if following is None:
+                if following is not None:
+                    held[name] = following
+                elif name in needed or name not in held:
                     return  # this table has no more users, so nobody else is in all tables
-                held[name] = following
-        reached = min(block.users[-1] for block in held.values())
+                else:
+                    del readers[name]
+        if not readers:
+            return
+        reached = min(held[name].users[-1] for name in readers)
         heads = {}
         for name, block in held.items():
             count = int(np.searchsorted(block.users, reached, side="right"))
             slots = stores[name].slots
             heads[name] = TableBlock(block.users[:count], block.reports.slice(0, count * slots))
             held[name] = TableBlock(block.users[count:], block.reports.slice(count * slots))
-        common = _common([head.users for head in heads.values()])
+        users = [heads[name].users for name in needed]
+        common = _common(users) if users else np.unique(np.concatenate([head.users for head in heads.values()]))
         checkpoint()
         if common.size:
-            yield {name: _only(head, common, stores[name].slots) for name, head in heads.items()}
+            yield {
+                name: _only(heads[name], common, store.slots)
+                if name in needed
+                else _filled_up(heads[name], common, store.slots, optional[name])
+                for name, store in stores.items()
+            }
+
+
+def _filled_up(block: TableBlock, users: NDArray[np.generic], slots: int, zero: Collection[str]) -> pa.Table:
+    """The reports of a block's users among others, who have none."""
+    known = np.isin(users, block.users)
+    positions = np.zeros(users.size, dtype=np.int64)
+    positions[known] = np.searchsorted(block.users, users[known])
+    rows = (positions[:, None] * slots + np.arange(slots)).ravel()
+    taken = block.reports.take(pa.array(rows, mask=np.repeat(~known, slots)))
+    filled = {name: pc.fill_null(taken[name], 0) if name in zero else taken[name] for name in taken.column_names}
+    made = pa.table({**filled, PARTNER: pa.array(np.repeat(known, slots))})
+    return made.combine_chunks()
 
 
 def _common(ids: list[NDArray[np.generic]]) -> NDArray[np.generic]:

@@ -7,18 +7,19 @@ the kernel, in Arrow batches on the executors. Each task adds up its users and s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from sqlglot import exp
 
 from deniable.arrays import Floats, Integers
 from deniable.engines.collecting.user_batches import starts_of, whole_users
 from deniable.engines.duckdb.dimension_tables import DimensionTable
-from deniable.engines.duckdb.public_columns import codes
+from deniable.engines.duckdb.public_columns import codes, evaluate
 from deniable.engines.kernel.grouped_moments import listed_groups, moments_of, stores_of
 from deniable.engines.kernel.moment_totals import Totals
 from deniable.engines.kernel.user_sums import Summing, TableSumming
@@ -31,8 +32,13 @@ from deniable.engines.spark.spark_session import as_frame
 from deniable.engines.spark.task_sums import Batches, added
 from deniable.queries.answers.estimation import Moments, over_rounds
 from deniable.queries.planning.plan import Plan, public_groups
+from deniable.queries.question.partners import PARTNER
 from deniable.queries.question.public_trees import Tree, factor_tree, passes
 from deniable.tables.schema.rounds import ROUND_COLUMN
+
+
+HERE = "here"
+"""The column that says whether a user has a row in a table that LEFT JOIN names, with the table's number."""
 
 
 def spark_moments(
@@ -50,12 +56,15 @@ def spark_moments(
     chosen = stores_of(plan, stores)
     listed, public_count = listed_groups(plan, chosen, dimensions)
     rounds = plan.collection.rounds
-    summing = Summing.of(plan, chosen, public_count, counted=counted and rounds is None)
+    optional = plan.question.optional
+    summing = Summing.of(plan, chosen, public_count, counted=counted and rounds is None and not optional)
     with spark_errors("the question"):
         key = ["uid"] if rounds is None else ["uid", ROUND_COLUMN]
         frames = [_users(plan, table, chosen[table.name], dimensions, key) for table in summing.tables]
         arranged = len(frames) == 1 and (summing.tables[0].slots == 1 or not summing.tables[0].reads)
-        users = _joined(frames, key, arranged=arranged)
+        missing = [number for number, table in enumerate(summing.tables) if table.name in optional]
+        users = _joined(frames, key, arranged=arranged, missing=missing)
+        users = users.select(*_filled_up(users.columns, plan, summing)) if missing else users
         if joins is not None and len(summing.tables) > 1 and _private_only(plan):
             users = joins.frame(tuple((table.name, table.reads) for table in summing.tables), users)
         packings = [Packing.of(plan.collection, table.name) for table in summing.tables]
@@ -68,7 +77,8 @@ def spark_moments(
 def _private_only(plan: Plan) -> bool:
     """Whether a question's users depend on nothing but which tables it joins."""
     question = plan.question
-    return not (plan.public or public_groups(question) or question.lookups or any(question.filters.values()))
+    special = plan.public or public_groups(question) or question.lookups or question.optional
+    return not (special or any(question.filters.values()))
 
 
 def spark_sql(tree: Tree) -> str:
@@ -84,6 +94,8 @@ def _users(
 
     number = plan.question.tables.index(table.name)
     frame = store.frame
+    if table.name in plan.question.optional:
+        frame = frame.withColumn(PARTNER, F.lit(True))
     if not table.reads and table.slots > 1:
         frame = frame.where(F.col("slot") == 0)  # one row per user is all that is needed
     for lookup in plan.question.lookups:
@@ -92,6 +104,8 @@ def _users(
     tests = plan.question.filters.get(table.name, ())
     public = {f"f{number}": F.expr(spark_sql(factor_tree(factor))) for number, factor in _factors(plan, table.name)}
     public |= {f"g{number}": F.col(f"`{group.column}`") for number, group in _groups(plan, table.name)}
+    if table.name in plan.question.optional:
+        public[f"{HERE}{number}"] = F.lit(True)
     reports = Packing.of(plan.collection, table.name).columns(frame, number) if table.reads else {}
     if table.slots == 1 or not table.reads:
         if tests:
@@ -107,6 +121,34 @@ def _users(
         *(F.col(f"entries.{name}").alias(name) for name in reports),
         *(F.expr(f"entries[0].{name}").alias(name) for name in public if name != "kept"),
     )
+
+
+def _filled_up(columns: list[str], plan: Plan, summing: Summing) -> list[Any]:
+    """All columns of joined users, with what counts for those who have no row in a table in the place of NULL."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    filled: dict[str, Any] = {}
+    for number, table in enumerate(summing.tables):
+        if table.name not in plan.question.optional:
+            continue
+        nothing = F.lit(0).cast("long")
+        nothing = F.array_repeat(nothing, table.slots) if table.slots > 1 and table.reads else nothing
+        filled |= dict.fromkeys((f"head{number}", f"tail{number}"), nothing)
+        factors = _factors(plan, table.name)
+        names = [*plan.collection[table.name].public_columns]
+        names += [f"{each.alias}.{name}" for each in plan.question.lookups for name in _read_of(factors, each.alias)]
+        row = pa.table({**{name: pa.nulls(1) for name in names}, PARTNER: pa.array([False])})
+        values = evaluate(row, [factor_tree(factor) for _, factor in factors])
+        filled |= {f"f{factor}": F.lit(float(value[0])) for (factor, _), value in zip(factors, values, strict=True)}
+        filled[f"{HERE}{number}"] = F.lit(False)
+    return [F.coalesce(F.col(name), filled[name]).alias(name) if name in filled else F.col(name) for name in columns]
+
+
+def _read_of(factors: list[tuple[int, Any]], alias: str) -> set[str]:
+    """The columns of a dimension that factors read."""
+    trees = (factor_tree(factor) for _, factor in factors)
+    names = (str(part.name) for tree in trees for part in tree.find_all(exp.Column))
+    return {name.removeprefix(f"{alias}.") for name in names if name.startswith(f"{alias}.")}
 
 
 def _factors(plan: Plan, table: str) -> list[tuple[int, Any]]:
@@ -128,8 +170,10 @@ def _looked_up(frame: Any, lookup: Any, dimensions: Mapping[str, DimensionTable]
     return frame.join(F.broadcast(other), F.col(f"`{lookup.attribute}`") == key, "left")
 
 
-def _joined(frames: list[Any], key: list[str], *, arranged: bool) -> Any:
-    """Users who are in all tables. The number 7 and the text "7" are the same id, as in the local engine.
+def _joined(frames: list[Any], key: list[str], *, arranged: bool, missing: Sequence[int] = ()) -> Any:
+    """Users who are in all tables that are not `missing`, or in any if all are.
+
+    The number 7 and the text "7" are the same id, as in the local engine.
 
     With rounds, users in a round are joined, and all rounds of a user stay together: they are `arranged` so already if
     there is one table, whose frame was kept so.
@@ -140,7 +184,10 @@ def _joined(frames: list[Any], key: list[str], *, arranged: bool) -> Any:
     texts = [isinstance(frame.schema["uid"].dataType, T.StringType) for frame in frames]
     if any(texts) and not all(texts):
         frames = [frame.withColumn("uid", F.col("uid").cast("string")) for frame in frames]
-    joined = reduce(lambda left, right: left.join(right, key), frames)
+    needed = [frame for number, frame in enumerate(frames) if number not in missing]
+    joined = reduce(lambda left, right: left.join(right, key), needed) if needed else frames[missing[0]]
+    for number in missing if needed else missing[1:]:
+        joined = joined.join(frames[number], key, "left" if needed else "full")
     rest = [name for name in joined.columns if name not in key]
     if len(key) > 1:
         return (joined if arranged else joined.repartition("uid").sortWithinPartitions(*key)).select("uid", *rest)
@@ -167,11 +214,16 @@ def _adding(
             factors = {
                 number: np.asarray(batch.column(f"f{number}")).astype(np.float64) for number in range(summing.public)
             }
+            absent = {
+                number: ~np.asarray(batch.column(f"{HERE}{number}")).astype(bool)
+                for number in range(len(packings))
+                if f"{HERE}{number}" in batch.schema.names
+            }
             group = np.zeros(users, dtype=np.int64)
             for number, known in enumerate(values):
                 code = codes(pa.chunked_array([batch.column(f"g{number}").cast(known.type)]), known)
                 group = np.where((group < 0) | (code < 0), -1, group * len(known) + code)
-            summing.add(totals, reports, factors, group, 0, users, persons)
+            summing.add(totals, reports, factors, group, 0, users, persons, absent)
         return _packed_totals(totals) if seen else None
 
     return add

@@ -12,9 +12,11 @@ from sqlglot import exp
 
 from deniable.errors import QueryRefused
 from deniable.queries.answers.answer_options import AnswerOptions
+from deniable.queries.answers.combined_quantiles import combined_quantiles
 from deniable.queries.answers.compound_answers import compound_answer, is_plain
 from deniable.queries.answers.computed_columns import computed_columns
 from deniable.queries.answers.descriptions import described
+from deniable.queries.answers.joined_answers import joined_answers
 from deniable.queries.answers.quantile_answers import Prefixes, quantile_answer
 from deniable.queries.answers.result import Result
 from deniable.queries.answers.summed_groups import summed_groups
@@ -113,6 +115,11 @@ class StatementAnswers:
         scope = Scope(str(node.sql(dialect="duckdb")), known.collection, known.dimensions, known.key)
         return list(evaluated(scope, node, frame, names).to_pylist())
 
+    def _with_others(self, text: str, number: int) -> Result:
+        """The answer to a question whose intervals hold at once with those of so many others, itself included."""
+        confidence = 1 - (1 - self.options.confidence) / number
+        return replace(self, options=replace(self.options, confidence=confidence)).question(text)
+
     def _restated(self, tree: Any, text: str) -> Result:
         """The answer to a question in other words."""
         return replace(self.question(str(tree.sql(dialect="duckdb"))), sql=text)
@@ -156,12 +163,18 @@ class StatementAnswers:
         if (summed := summed_groups(tree)) is not None:
             together = replace(self, options=replace(self.options, simultaneous=True))
             return summed.answer(self.question, together.question, text)
+        if (joined := joined_answers(tree)) is not None:
+            return joined.answer(self._with_others, self.options.confidence, text)
         if (made := computed_columns(tree)) is not None:
             return replace(made.answer(self.question(str(made.asked.sql(dialect="duckdb"))), self._evaluated), sql=text)
-        compound = compound_of(tree, lambda part: flattened(text, part, collection, self.database.key))
+        key, dimensions = self.database.key, self.database.dimensions
+        compound = compound_of(tree, lambda part: flattened(text, part, collection, key, dimensions))
         compound = self._with_values(compound, text)
         compound = computed_groups(compound, self._scope, lambda asked: list(self.plain(asked)))
         first = compound.parts[0].select
+        if len(compound.parts) == 1 and (calculated := combined_quantiles(first)) is not None:
+            options = self.options
+            return calculated.answer(self._with_others, options.confidence, simultaneous=options.simultaneous)
         if len(compound.parts) == 1 and (asked := quantile_question(first)) is not None:
             return quantile_answer(asked, self.plain, self.prefixes, self._values, self.options)
         if compound.is_plain and is_plain(first):

@@ -12,10 +12,10 @@ from sqlglot import exp
 from deniable.errors import QueryRefused
 from deniable.queries.answers.result import Estimate, Result
 from deniable.queries.parsing.compound_questions import Compound
+from deniable.queries.parsing.literals import literal_of
 from deniable.queries.parsing.spread_questions import (
     Key,
     Spread,
-    literal_of,
     same_source,
     scalar_subquery,
     spread_of,

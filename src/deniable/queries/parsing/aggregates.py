@@ -16,17 +16,18 @@ from deniable.limits import MOST_MOMENTS, MOST_TERMS
 from deniable.queries.parsing.answer_functions import applied
 from deniable.queries.parsing.case_branches import branches_of
 from deniable.queries.parsing.constants import number
+from deniable.queries.parsing.counted_rows import CountedRows, counted_rows
 from deniable.queries.parsing.draft import CollectedSum
 from deniable.queries.parsing.expressions import Monomial, Polynomial
 from deniable.queries.parsing.functions import AGGREGATES, refused_aggregate
 from deniable.queries.parsing.pair_functions import PAIR_AGGREGATES
 from deniable.queries.parsing.scope import Node, PrivateColumn, PublicColumn, Scope
 from deniable.queries.parsing.summands import ONE, Measure, Piece, Pieces, SummandReader, rows_of
-from deniable.queries.parsing.where import condition_rows
+from deniable.queries.parsing.where import condition_rows, matched
 from deniable.queries.question.conditions import (
     MOST_CONJUNCTIONS,
+    EVERYTHING,
     AttributeKey,
-    Conjunction,
     Disjoint,
     TooManyConjunctions,
     both,
@@ -43,8 +44,16 @@ LARGEST = 10**30
 class SumCollector:
     """Formulas of a query's aggregates; collects the sums that they need, each once."""
 
-    def __init__(self, scope: Scope, rows: Disjoint, sums: Sequence[CollectedSum], *, centred: bool) -> None:
-        self._scope, self._rows, self._centred = scope, rows, centred
+    def __init__(
+        self,
+        scope: Scope,
+        rows: Disjoint,
+        sums: Sequence[CollectedSum],
+        *,
+        centred: bool,
+        apart: frozenset[str] = frozenset(),
+    ) -> None:
+        self._scope, self._rows, self._centred, self._apart = scope, rows, centred, apart
         self._reader = SummandReader(scope)
         self._sums = list(sums)
         self._numbers = {known.key: index for index, known in enumerate(sums)}
@@ -101,14 +110,24 @@ class SumCollector:
         """How many rows have a value of what is counted."""
         inner = node.this
         if isinstance(inner, exp.Distinct):
-            if len(inner.expressions) != 1 or not self._scope.is_key(inner.expressions[0]):
+            counted = None if len(inner.expressions) != 1 else self._people(inner.expressions[0])
+            if counted is None:
                 problem = "COUNT(DISTINCT …) is not possible: randomised reports do not say whose value is whose"
                 raise self._scope.refusal(node, problem, "Count rows: COUNT(*), or group by the attribute.")
-            if any(self._scope.collection[table].many is not None for table in self._scope.tables):
+            several = [name for name in self._scope.tables if (self._scope.collection[name].many or 1) > 1]
+            table = self._scope.key_table(counted) if isinstance(counted, exp.Column) else None
+            if table in several or not all(self._is_free(name) for name in several):
                 problem = "people with several rows cannot be counted once: reports hide how many rows somebody has"
                 raise self._scope.refusal(node, problem, "Count rows, or people of a table with one row each.")
-            inner = exp.Star()
-        if inner is None or isinstance(inner, (exp.Star, exp.Literal)) or self._scope.is_key(inner):
+            if several:
+                here = EVERYTHING if table is None else matched(self._scope, table)
+                return self.moment("count(distinct people)", (Piece(both(self._rows, here), ONE),), people=True)
+            inner = counted
+        if self._scope.is_key(inner):
+            table = self._scope.key_table(inner)
+            rows = self._rows if table is None else both(self._rows, matched(self._scope, table))
+            return self.moment("count(*)" if table is None else f"count({table})", (Piece(rows, ONE),))
+        if inner is None or isinstance(inner, (exp.Star, exp.Literal)):
             return self.moment("count(*)", (Piece(self._rows, ONE),))
         if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star):
             raise self._scope.refusal(node, "rows of one table cannot be counted apart", "Write COUNT(*).")
@@ -118,11 +137,26 @@ class SumCollector:
                 isinstance(column, PrivateColumn)
                 and column.dimension is None
                 and column.domain.missing_position is None
+                and column.attribute[0] not in self._scope.optional
             ):  # rules leave nothing missing
                 return self.moment("count(*)", (Piece(self._rows, ONE),))
         rows = self._defined(node, inner)
         name = "count(*)" if rows is self._rows else f"count({inner.sql(dialect='duckdb')})"
         return self.moment(name, (Piece(rows, ONE),))
+
+    def _people(self, node: Node) -> Node | None:
+        """The user id, or a CASE of it; None for anything else that is counted once."""
+        if isinstance(node, (exp.Case, exp.If)):
+            branches, default = branches_of(node)
+            values = [*(value for _, value in branches), default]
+            known = [value for value in values if value is not None and not isinstance(value, exp.Null)]
+            return _with_numbers(node) if known and all(self._scope.is_key(value) for value in known) else None
+        return node if self._scope.is_key(node) else None
+
+    def _is_free(self, table: str) -> bool:
+        """Whether nothing is said of a table that LEFT JOIN names: everybody of the other tables counts."""
+        attributes = ({*each.private} | {(name, "") for name, _ in each.public} for each in self._rows)
+        return table in self._scope.optional and not any(name == table for keys in attributes for name, _ in keys)
 
     def _defined(self, node: Node, inner: Node) -> Disjoint:
         """The rows in which an expression has a value."""
@@ -195,12 +229,13 @@ class SumCollector:
 
     # Moments --------------------------------------------------------------------------------------------------------
 
-    def moment(self, name: str, pieces: Pieces) -> Moment:
-        """The sum of polynomials over some rows, by its number."""
+    def moment(self, name: str, pieces: Pieces, *, people: bool = False) -> Moment:
+        """The sum of polynomials over some rows, by its number; of `people`, each counted once."""
         parts = _joined(pieces)
         counts = all(part.polynomial.terms == ONE.terms for part in parts)
         region = _identity(rows_of(parts if counts else pieces))
-        key = (tuple((tuple(sorted(part.polynomial.terms.items())), _identity(part.rows)) for part in parts), region)
+        summed = tuple((tuple(sorted(part.polynomial.terms.items())), _identity(part.rows)) for part in parts)
+        key = (summed, region, people)
         if key in self._numbers:
             return Moment(self._numbers[key])
         size = sum(len(part.rows) * len(part.polynomial.terms) for part in parts)
@@ -209,9 +244,9 @@ class SumCollector:
             problem = f"the answers need over {MOST_MOMENTS} sums, or {MOST_TERMS:,} products in them"
             raise QueryRefused(problem, "Ask several questions, or simplify the condition.")
         terms = [
-            self._term(conjunction, monomial, coefficient)
+            self._term(each, monomial, coefficient)
             for part in parts
-            for conjunction in part.rows
+            for each in counted_rows(self._scope, part.rows, self._apart, people=people)
             for monomial, coefficient in part.polynomial.terms.items()
             if coefficient
         ]
@@ -221,7 +256,8 @@ class SumCollector:
         self._sums.append(CollectedSum(key, size, moment))
         return Moment(self._numbers[key])
 
-    def _term(self, conjunction: Conjunction, monomial: Monomial, coefficient: Fraction) -> Term:
+    def _term(self, counted: CountedRows, monomial: Monomial, coefficient: Fraction) -> Term:
+        conjunction = counted.rows
         measures: dict[AttributeKey, Floats] = {}
         factors: dict[str, list[str]] = {}
         for variable in monomial:
@@ -240,7 +276,7 @@ class SumCollector:
             for table in sorted({*tests, *factors})
         }
         conditions = {attribute: mask.astype(np.float64) for attribute, mask in conjunction.private.items()}
-        return Term(float(coefficient), conditions, measures, shared)
+        return Term(counted.sign * float(coefficient), conditions, measures, shared, counted.without, counted.once)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

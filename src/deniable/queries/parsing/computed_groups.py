@@ -17,6 +17,7 @@ from deniable.errors import QueryRefused
 from deniable.queries.parsing.case_branches import branches_of
 from deniable.queries.parsing.compound_questions import Compound, PlainPart, item_behind, ordering_of
 from deniable.queries.parsing.domain_values import evaluated
+from deniable.queries.parsing.groups import is_of_one_dimension
 from deniable.queries.parsing.scope import Node, PrivateColumn, PublicColumn, Scope
 
 MOST_COMPUTED_GROUPS = 64
@@ -54,6 +55,8 @@ def _is_computed(scope: Scope, node: Node) -> bool:
         return False
     meanings = [scope.meaning(column) for column in node.find_all(exp.Column)]
     private = {meaning.attribute for meaning in meanings if isinstance(meaning, PrivateColumn)}
+    if is_of_one_dimension(meanings):
+        return False
     of_dimension = any(isinstance(meaning, PrivateColumn) and meaning.dimension is not None for meaning in meanings)
     return any(isinstance(meaning, PublicColumn) for meaning in meanings) or len(private) > 1 or of_dimension
 

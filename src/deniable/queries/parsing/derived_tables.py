@@ -7,12 +7,18 @@ columns is said of the aggregates: WHERE becomes HAVING, and a SUM of counts a c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from sqlglot import exp
 
 from deniable.errors import QueryRefused
+from deniable.queries.parsing.dimension_lists import with_dimension_lists
+from deniable.queries.parsing.dimensions import Dimension
 from deniable.queries.parsing.grammar import position_of
+from deniable.queries.parsing.outer_joins import with_left_joins, with_named_partners
+from deniable.queries.parsing.semi_joins import with_semi_joins
 from deniable.queries.parsing.source_names import conjuncts, with_named_joins, without_schemas
 from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.specification.specification import Specification
@@ -23,9 +29,17 @@ _AFTERWARDS = ("order", "limit", "offset")
 _SUMMED = (exp.Sum, exp.Count, exp.CountIf)
 
 
-def flattened(text: str, select: Node, collection: Specification, key: str) -> Node:
+def flattened(
+    text: str,
+    select: Node,
+    collection: Specification,
+    key: str,
+    dimensions: Mapping[str, Dimension] = MappingProxyType({}),
+) -> Node:
     """The same question as one SELECT from tables."""
-    return _with_source(_Flattening(text, collection, {USER_COLUMN, key.casefold()}).select(select.copy(), {}))
+    keys = {USER_COLUMN, key.casefold()}
+    made = _with_source(_Flattening(text, collection, keys, dimensions).select(select.copy(), {}))
+    return with_named_partners(made, collection, keys) if made.args.get("joins") else made
 
 
 def _with_source(select: Node) -> Node:
@@ -42,8 +56,10 @@ def _with_source(select: Node) -> Node:
 
 
 class _Flattening:
-    def __init__(self, text: str, collection: Specification, keys: set[str]) -> None:
-        self._text, self._collection, self._keys = text, collection, keys
+    def __init__(
+        self, text: str, collection: Specification, keys: set[str], dimensions: Mapping[str, Dimension]
+    ) -> None:
+        self._text, self._collection, self._keys, self._dimensions = text, collection, keys, dimensions
 
     def refusal(self, node: Node, problem: str, repair: str) -> QueryRefused:
         return QueryRefused(problem, repair, text=self._text, start=position_of(self._text, node))
@@ -64,8 +80,10 @@ class _Flattening:
             return select
         if (alone := self._single_answers(select, known)) is not None:
             return alone
-        self._semi_joins(select)
+        with_dimension_lists(select, self._dimensions, self.refusal)
+        with_semi_joins(select, self._collection, self._keys, self.refusal)
         with_named_joins(select, self._keys)
+        with_left_joins(select)
         for holder in (source, *(select.args.get("joins") or [])):
             table = holder.this
             if isinstance(table, exp.Table) and table.name.casefold() in known:
@@ -138,14 +156,31 @@ class _Flattening:
         if joins and holder is not select.args["from_"]:
             raise self.refusal(inner, "a derived table with joins stands first", "Put it into FROM.")
         table = inner.args["from_"].this
+        sides = [str(join.args.get("side") or "").upper() for join in select.args.get("joins") or []]
+        if "FULL" in sides and (inner.args.get("where") or joins):
+            raise self.refusal(inner, "a derived table with a condition is joined by FULL JOIN", "Put it into WHERE.")
+        outer = bool(holder.args.get("side")) or "FULL" in sides
+        if outer:
+            derived.only_with_partner()
         if not joins:
             derived.base = derived.alias or table.alias_or_name
             table = exp.Table(this=table.this.copy(), alias=exp.TableAlias(this=exp.to_identifier(derived.base)))
         derived.replace_in(select, sole=holder is select.args["from_"] and not select.args.get("joins"))
         holder.set("this", table)
         select.set("joins", [*(join.copy() for join in joins), *(select.args.get("joins") or [])])
-        _add_where(select, derived.qualified(inner.args["where"].this) if inner.args.get("where") else None)
+        condition = derived.qualified(inner.args["where"].this) if inner.args.get("where") else None
+        if condition is not None and outer:
+            self._check_outer(inner, holder)
+            holder.set("on", exp.and_(holder.args["on"], condition))
+        else:
+            _add_where(select, condition)
         return select
+
+    def _check_outer(self, inner: Node, holder: Node) -> None:
+        """Conditions of a derived table that LEFT JOIN names become conditions of ON."""
+        if str(holder.args["side"]).upper() != "LEFT" or holder.args.get("on") is None:
+            repair = "Write LEFT JOIN (SELECT … WHERE …) AS t ON t.uid = s.uid."
+            raise self.refusal(inner, "a derived table with a condition is joined in another way", repair)
 
     def _of_aggregates(self, select: Node, holder: Node, derived: _Derived) -> Node:
         """Rows of the derived table are answers: the outer query may choose, order and add them up."""
@@ -196,41 +231,6 @@ class _Flattening:
                 raise self.refusal(derived.select, problem, "Write SUM of a COUNT(*) or SUM, or ask one SELECT.")
             node.replace(inner.copy())
 
-    # uid IN (SELECT uid …) and EXISTS -------------------------------------------------------------------------------
-
-    def _semi_joins(self, select: Node) -> None:
-        """Conditions that somebody is in another table, as joins: the same where everybody has one row there."""
-        where = select.args.get("where")
-        for part in list(conjuncts(where.this)) if where is not None else []:
-            inner = _semi_joined(part, self._keys)
-            if inner is None:
-                continue
-            self._check_semi_join(part, inner)
-            table = inner.args["from_"].this
-            first = select.args["from_"].this.alias_or_name
-            condition = [] if inner.args.get("where") is None else list(conjuncts(inner.args["where"].this))
-            kept = [each for each in condition if not _joins_keys(each, self._keys)]
-            same = isinstance(select.args["from_"].this, exp.Table) and table.name.casefold() == (
-                select.args["from_"].this.name.casefold()
-            )
-            alias = first if same else table.alias_or_name
-            qualified = [_with_table(each, alias) for each in kept]
-            part.replace(exp.and_(*qualified) if qualified else exp.true())
-            if not same:
-                on = exp.EQ(this=exp.column(USER_COLUMN, table=first), expression=exp.column(USER_COLUMN, table=alias))
-                select.append("joins", exp.Join(this=table.copy(), on=on))
-
-    def _check_semi_join(self, part: Node, inner: Node) -> None:
-        source = inner.args.get("from_")
-        table: Node = None if source is None else source.this
-        plain = isinstance(table, exp.Table) and not inner.args.get("joins")
-        if not plain or any(inner.args.get(clause) for clause in (*_ROW_CLAUSES, "with_") if clause != "distinct"):
-            raise self.refusal(part, "a semi-join is with one table", "Write uid IN (SELECT uid FROM t WHERE …).")
-        described = {each.name.casefold(): each for each in self._collection.tables}.get(table.name.casefold())
-        if described is not None and described.many is not None:
-            problem = f"people may have many rows in {described.name!r}, and reports hide how many"
-            raise self.refusal(part, problem, "Join the tables: that counts rows.")
-
 
 class _Derived:
     """A derived table: its SELECT, and what its columns are called."""
@@ -256,11 +256,19 @@ class _Derived:
         """An expression of the inner query, with its columns named by the table that is left of it."""
         return _with_table(node, self.base) if self.base else node.copy()
 
+    def only_with_partner(self) -> None:
+        """Columns that are computed are NULL in rows without a partner, as plain ones are by themselves."""
+        key = exp.column(USER_COLUMN)
+        for name, node in self.columns.items():
+            if not isinstance(node, exp.Column):
+                here = exp.Not(this=exp.Is(this=key.copy(), expression=exp.null()))
+                self.columns[name] = exp.Case(ifs=[exp.If(this=here, true=node.copy())])
+
     def replace_in(self, select: Node, *, sole: bool, keep_names: bool = False) -> None:
         """Put the derived table's expressions in the place of its columns."""
         items: list[Node] = []
         for item in select.expressions:
-            if isinstance(item, exp.Star) and not self.everything:
+            if self._is_star(item) and not self.everything:
                 items += [
                     exp.alias_(self.qualified(node), name, quoted=True)
                     for name, node in zip(self.names, self.columns.values(), strict=True)
@@ -281,6 +289,12 @@ class _Derived:
         for join in select.args.get("joins") or []:
             if join.args.get("on") is not None:
                 join.set("on", join.args["on"].transform(lambda part: self._replaced(part, sole=sole)))
+
+    def _is_star(self, item: Node) -> bool:
+        """Whether an item is * or t.*, of a derived table of answers."""
+        all_of_it = isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
+        mine = all_of_it and item.table.casefold() == self.alias.casefold()
+        return isinstance(item, exp.Star) or (mine and self.aggregated)
 
     def _ordered(self, part: Node, names: set[str], *, sole: bool) -> Node:
         if isinstance(part, exp.Column) and not part.table and part.name.casefold() in names:
@@ -359,24 +373,3 @@ def _with_table(node: Node, alias: str) -> Node:
         return part
 
     return node.copy().transform(named)
-
-
-def _semi_joined(node: Node, keys: set[str]) -> Node | None:
-    """The SELECT of a condition that somebody is in another table; None for any other condition."""
-    if isinstance(node, exp.In) and node.args.get("query") is not None and _is_key(node.this, keys):
-        inner = node.args["query"].this
-        if isinstance(inner, exp.Select) and len(inner.expressions) == 1 and _is_key(inner.expressions[0], keys):
-            return inner
-    if isinstance(node, exp.Exists) and isinstance(node.this, exp.Select):
-        where = node.this.args.get("where")
-        if where is not None and any(_joins_keys(part, keys) for part in conjuncts(where.this)):
-            return node.this
-    return None
-
-
-def _joins_keys(node: Node, keys: set[str]) -> bool:
-    return isinstance(node, exp.EQ) and _is_key(node.left, keys) and _is_key(node.right, keys)
-
-
-def _is_key(node: Node, keys: set[str]) -> bool:
-    return isinstance(node, exp.Column) and node.name.casefold() in keys

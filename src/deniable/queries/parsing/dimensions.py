@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.queries.question.public_trees import Tree
 from deniable.tables.schema.attributes import Private
@@ -16,6 +18,10 @@ from deniable.tables.schema.attributes import Private
 
 class Aligned(Protocol):
     """A dimension's rows in the order of an attribute's domain."""
+
+    @property
+    def frame(self) -> pa.Table:
+        """The rows; of NULLs where there is none."""
 
     @property
     def present(self) -> Booleans:
@@ -38,8 +44,14 @@ class Dimension(Protocol):
     def columns(self) -> Sequence[str]:
         """Names of its columns."""
 
-    def on(self, key: str, domain: Private) -> Aligned:
-        """Its rows by the values of a domain; the key must name each value once."""
+    def on(self, key: str, domain: Private, *, outer: bool = False) -> Aligned:
+        """Its rows by the values of a domain; the key must name each value once.
+
+        With `outer`, values without a row have one of NULLs.
+        """
+
+    def listed(self, column: str, condition: Tree | None) -> list[Any]:
+        """The different values of a column, in rows for which a condition is true."""
 
     def check_key(self, key: str) -> None:
         """Refuse a key that names a value twice."""

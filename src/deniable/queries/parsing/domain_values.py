@@ -66,6 +66,20 @@ def constant_of(scope: Scope, node: Node) -> Any:
     return _computed(scope, node, pa.table({_VALUE: pa.array([0])}))[0].as_py()
 
 
+def value_alone(scope: Scope, node: Node) -> Any:
+    """The value of an expression where all its columns are NULL, as in rows without a partner."""
+    columns = {column.sql(dialect="duckdb"): scope.meaning(column) for column in node.find_all(exp.Column)}
+    names = {text: f"c{number}" for number, text in enumerate(columns)}
+    frame = {
+        names[text]: domain_column(meaning.domain).slice(0, 0)
+        if isinstance(meaning, PrivateColumn) and meaning.dimension is None
+        else pa.nulls(0)
+        for text, meaning in columns.items()
+    }
+    made = {name: pa.concat_arrays([column, pa.nulls(1, column.type)]) for name, column in frame.items()}
+    return _computed(scope, node, pa.table(made or {_VALUE: pa.array([0])}), names)[0].as_py()
+
+
 def evaluated(scope: Scope, node: Node, frame: pa.Table, names: Mapping[str, str]) -> pa.Array:
     """An expression at every row of a frame; `names` leads from columns as they are written to those of the frame."""
     return _computed(scope, node, frame, names)

@@ -9,6 +9,7 @@ from typing import Any
 from deniable.queries.parsing.dimensions import Dimension
 from deniable.queries.parsing.scope import Node, Scope
 from deniable.queries.question.conditions import Disjoint
+from deniable.queries.question.partners import settled, with_partner
 from deniable.queries.question.public_trees import PublicTest
 from deniable.queries.question.question import (
     AnswerColumn,
@@ -78,6 +79,8 @@ class Draft:
     def question(self) -> Question:
         """The question, after all passes."""
         keyed = self.scope.keyed
+        apart = [group.attribute[0] for group in self.groups.values() if isinstance(group, PrivateGroups)]
+        rows = settled(self.rows, self.scope.optional, apart)
         return Question(
             text=self.text,
             tables=tuple(name for name in self.scope.tables if keyed is None or name != keyed.table),
@@ -91,7 +94,12 @@ class Draft:
             order=self.order,
             limit=self.limit,
             offset=self.offset,
-            possible=tuple(conjunction.private for conjunction in self.rows),
+            possible=tuple(conjunction.private for conjunction in rows),
+            lacking=tuple(
+                frozenset(name for name in self.scope.optional if with_partner(conjunction, name) is False)
+                for conjunction in rows
+            ),
+            optional=frozenset(self.scope.optional),
             notes=self.notes,
             keyed=keyed,
         )

@@ -143,11 +143,36 @@ def _known_spelling(node: Any) -> Any:
             listed = listed.this
         if isinstance(listed, exp.Array):  # x = ANY ([1, 2])
             return exp.In(this=node.this, expressions=listed.expressions)
+    if isinstance(node, exp.In) and isinstance(node.this, exp.Tuple):
+        return _in_pairs(node)
+    if isinstance(node, exp.NEQ) and isinstance(node.expression, exp.Anonymous):  # x <> ALL ([1, 2])
+        (listed,) = node.expression.expressions if len(node.expression.expressions) == 1 else (None,)
+        if str(node.expression.this).upper() == "ALL" and isinstance(listed, exp.Array):
+            return exp.Not(this=exp.In(this=node.this, expressions=listed.expressions))
+    if isinstance(node, exp.Anonymous) and str(node.this).lower() in ("geomean", "geometric_mean"):
+        return exp.Exp(this=exp.Avg(this=exp.Ln(this=node.expressions[0])))
+    if isinstance(node, exp.Group) and len(node.expressions) == 1 and not node.args.get("all"):
+        (only,) = node.expressions
+        if isinstance(only, exp.Tuple) and not only.expressions and not node.find(exp.Rollup, exp.Cube):
+            return None  # GROUP BY ()
     if isinstance(node, exp.Anonymous) and str(node.this).lower() in ("date_part", "datepart"):
         unit, *rest = node.expressions
         if isinstance(unit, exp.Literal) and unit.is_string and len(rest) == 1:
             return exp.Extract(this=exp.Var(this=str(unit.this).upper()), expression=rest[0])
     return node
+
+
+def _in_pairs(node: Any) -> Any:
+    """(a, b) IN ((1, 2), (3, 4)), as comparisons."""
+    columns = node.this.expressions
+    rows = [each.expressions for each in node.expressions if isinstance(each, exp.Tuple)]
+    if node.args.get("query") or len(rows) < len(node.expressions) or any(len(row) != len(columns) for row in rows):
+        return node
+    equal = [
+        exp.and_(*(exp.EQ(this=left.copy(), expression=right) for left, right in zip(columns, row, strict=True)))
+        for row in rows
+    ]
+    return exp.Paren(this=exp.or_(*equal))
 
 
 def check_parts(text: str, select: Any) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 from sqlglot import exp
 
 from deniable.queries.parsing.column_names import name_of
 from deniable.queries.parsing.constants import WHOLE_NUMBER
 from deniable.queries.parsing.domain_functions import evaluate, single_attribute
-from deniable.queries.parsing.domain_values import distinct_of, only_attribute, values_of
+from deniable.queries.parsing.domain_values import distinct_of, evaluated, only_attribute, value_alone, values_of
 from deniable.queries.parsing.draft import SelectItem
-from deniable.queries.parsing.scope import Node, PublicColumn, Scope
+from deniable.queries.parsing.scope import ColumnMeaning, Node, PrivateColumn, PublicColumn, Scope
 from deniable.queries.parsing.where import is_exact, without_parentheses
 from deniable.queries.question.listed_words import ListedWords
 from deniable.queries.question.question import MOST_GROUPS, PrivateGroups, PublicGroups
@@ -91,6 +93,24 @@ def normal_form(scope: Scope, node: Node) -> str:
 
 
 def _group(scope: Scope, node: Node, label: str) -> Groups:
+    table = scope.optional_table(node)
+    if table is None:
+        return _group_of_rows(scope, node, label)
+    if (scope.collection[table].many or 1) > 1:
+        problem = f"rows without one in {table!r} are a group of their own, and reports hide how many these are"
+        raise scope.refusal(node, problem, "Leave them out: write JOIN, or WHERE … IS NOT NULL.")
+    if scope.optional[table]:
+        repair = "Put the condition into WHERE, or group by something else."
+        raise scope.refusal(node, "a column of a table with a further condition in ON is grouped by", repair)
+    group = _group_of_rows(scope.inner(table), node, label)
+    if isinstance(group, PublicGroups):
+        return group
+    alone = value_alone(scope, node)
+    values = group.values if alone in group.values else (*group.values, alone)
+    return replace(group, values=values, alone=values.index(alone))
+
+
+def _group_of_rows(scope: Scope, node: Node, label: str) -> Groups:
     if not isinstance(node, exp.Column):
         return _bins(scope, node, label)
     column = scope.meaning(node)
@@ -109,6 +129,15 @@ def _group(scope: Scope, node: Node, label: str) -> Groups:
 
 def _bins(scope: Scope, node: Node, label: str) -> PrivateGroups:
     """The distinct values of an expression of one attribute, in order."""
+    meanings = [scope.meaning(column) for column in node.find_all(exp.Column)]
+    first = meanings[0] if meanings else None
+    if isinstance(first, PrivateColumn) and is_of_one_dimension(meanings) and first.dimension is not None:
+        names = {part.sql(dialect="duckdb"): scope.meaning(part).column for part in node.find_all(exp.Column)}
+        here = first.dimension.present
+        values, which = distinct_of(evaluated(scope, node, first.dimension.frame, names).filter(pa.array(here)))
+        codes = np.full(here.size, -1, dtype=np.int64)
+        codes[here] = which
+        return PrivateGroups(label, first.attribute, values, codes)
     column = only_attribute(scope, node)
     if column is None or (is_exact(node) and isinstance(column.domain, Ordinal)):
         column = single_attribute(scope, node)
@@ -128,6 +157,12 @@ def _bins(scope: Scope, node: Node, label: str) -> PrivateGroups:
     groups, codes = distinct_of(values_of(scope, node, column.domain))
     _check_count(scope, node, len(groups))
     return PrivateGroups(label, column.attribute, groups, codes)
+
+
+def is_of_one_dimension(meanings: Sequence[ColumnMeaning]) -> bool:
+    """Whether columns are those of one dimension that is joined on a private attribute."""
+    known = {id(each.dimension) if isinstance(each, PrivateColumn) and each.dimension else None for each in meanings}
+    return len(known) == 1 and None not in known
 
 
 def _check_count(scope: Scope, node: Node, groups: int) -> None:

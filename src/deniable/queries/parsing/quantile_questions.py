@@ -16,7 +16,7 @@ from deniable.queries.parsing.spread_questions import groups_among
 
 Node = Any
 CONTINUOUS, DISCRETE, MOST_FREQUENT = "cont", "disc", "mode"
-_QUANTILE_NODES = (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc, exp.ApproxQuantile, exp.Mode)
+QUANTILE_NODES = (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc, exp.ApproxQuantile, exp.Mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ ROWS, VALUE, GROUP = "rows_of_it", "value_of_it", "group_of_it_"
 
 def quantile_question(select: Node) -> QuantileQuestion | None:
     """A SELECT with quantiles, taken apart; None if there are none."""
-    if not any(item.find(*_QUANTILE_NODES) for item in select.expressions):
+    if not any(item.find(*QUANTILE_NODES) for item in select.expressions):
         return None
     names: list[str] = []
     asked: list[AskedQuantile] = []
@@ -111,7 +111,7 @@ def quantile_question(select: Node) -> QuantileQuestion | None:
     for item in select.expressions:
         node = item.this if isinstance(item, exp.Alias) else item
         name = item.alias_or_name or name_of(item)
-        if not node.find(*_QUANTILE_NODES):
+        if not node.find(*QUANTILE_NODES):
             others.append(exp.alias_(node.copy(), name, quoted=True))
             names.append(name)
             continue
@@ -122,9 +122,15 @@ def quantile_question(select: Node) -> QuantileQuestion | None:
     groups = () if group is None else tuple(item_behind(select, node) for node in group.expressions)
     if group is not None and group.args.get("all"):
         plain = (item.this if isinstance(item, exp.Alias) else item for item in select.expressions)
-        groups = tuple(node for node in plain if node.find(exp.Column) and not node.find(exp.AggFunc, *_QUANTILE_NODES))
+        groups = tuple(node for node in plain if node.find(exp.Column) and not node.find(exp.AggFunc, *QUANTILE_NODES))
     shown = tuple(names)
     return QuantileQuestion(select, shown, groups, tuple(asked), tuple(others), *ordering_of(select, shown))
+
+
+def is_quantile(node: Node) -> bool:
+    """Whether an item is a quantile, several of a list, or MODE, and not an expression of them."""
+    node = node.this if isinstance(node, exp.Filter) else node
+    return isinstance(node, (exp.Mode, exp.WithinGroup)) or isinstance(_parts(node)[0], exp.Expression)
 
 
 def _asked(node: Node, name: str) -> Iterator[AskedQuantile]:
@@ -151,20 +157,26 @@ def _parts(node: Node) -> tuple[Node, Node, str]:
     if isinstance(node, exp.Median):
         return node.this, half, CONTINUOUS
     if isinstance(node, exp.WithinGroup) and isinstance(node.this, (exp.PercentileCont, exp.PercentileDisc)):
-        order = node.expression.expressions
-        kind = CONTINUOUS if isinstance(node.this, exp.PercentileCont) else DISCRETE
-        descending = len(order) == 1 and bool(order[0].args.get("desc"))
-        if len(order) != 1 or (descending and kind == DISCRETE):
-            raise QueryRefused("WITHIN GROUP orders by one expression, ascending", "Write (ORDER BY x).")
-        share = node.this.this
-        if descending:  # counted from the other end
-            share = exp.Literal.number(str(1 - Decimal(repr(_share(share)))))
-        return order[0].this, share, kind
+        return _within_group(node.this, node.this.this, node.expression)
+    if isinstance(node, (exp.PercentileCont, exp.PercentileDisc)) and isinstance(node.expression, exp.Order):
+        return _within_group(node, node.expression.this, node.expression)  # QUANTILE_CONT(x, 0.9 ORDER BY x)
     if isinstance(node, (exp.PercentileCont, exp.PercentileDisc)):
         return node.this, node.expression, CONTINUOUS if isinstance(node, exp.PercentileCont) else DISCRETE
     if isinstance(node, (exp.Quantile, exp.ApproxQuantile)):
         return node.this, node.args.get("quantile"), DISCRETE if isinstance(node, exp.Quantile) else CONTINUOUS
     return None, None, CONTINUOUS
+
+
+def _within_group(node: Node, share: Node, ordered: Node) -> tuple[Node, Node, str]:
+    """What is ordered, the share, and the kind of a quantile."""
+    order = ordered.expressions
+    kind = CONTINUOUS if isinstance(node, exp.PercentileCont) else DISCRETE
+    descending = len(order) == 1 and bool(order[0].args.get("desc"))
+    if len(order) != 1 or (descending and kind == DISCRETE):
+        raise QueryRefused("WITHIN GROUP orders by one expression, ascending", "Write (ORDER BY x).")
+    if descending:  # counted from the other end
+        share = exp.Literal.number(str(1 - Decimal(repr(_share(share)))))
+    return order[0].this, share, kind
 
 
 def _share(node: Node) -> float:

@@ -12,6 +12,8 @@ from deniable.errors import QueryRefused
 from deniable.queries.parsing.dimensions import Aligned, Dimension
 from deniable.queries.parsing.grammar import position_of
 from deniable.queries.parsing.key_joins import joined_through_key
+from deniable.queries.parsing.outer_joins import tables_first
+from deniable.queries.parsing.source_names import conjuncts
 from deniable.queries.question.conditions import AttributeKey
 from deniable.queries.question.question import KeyJoin, Lookup
 from deniable.tables.schema.attributes import PUBLIC_PREFIX, Enumerable, Text
@@ -34,6 +36,10 @@ class PrivateColumn:
     column: str = ""
 
 
+OTHER_JOINS = (
+    "this kind of join is not possible",
+    "Write JOIN, LEFT JOIN or FULL JOIN of tables on the user id, JOIN or LEFT JOIN of dimensions.",
+)
 TEXTS_ARE_LISTED = (
     "a text attribute cannot be asked about here",
     "Ask with db.sql: SELECT word, COUNT(*) FROM t GROUP BY word.",
@@ -85,6 +91,8 @@ class Scope:
     lookups: tuple[Lookup, ...] = ()
     keyed: KeyJoin | None = None
     """The table of another population in FROM."""
+    optional: Mapping[str, tuple[Node, ...]] = field(default_factory=dict)
+    """Tables that LEFT JOIN or FULL JOIN names: people may have no row there. Each with further conditions of ON."""
 
     def refusal(self, node: Node, problem: str, repair: str) -> QueryRefused:
         """The error for a part of the query that is not let through."""
@@ -180,23 +188,56 @@ class Scope:
         source = select.args.get("from_")
         if source is None:
             raise self.refusal(select, "FROM is missing", "Name a table of the collection.")
-        scope = self._with_table(source.this)
-        for join in select.args.get("joins") or []:
-            if join.args.get("method") == "NATURAL" and not join.args.get("side"):
+        first, joins = tables_first(source.this, select.args.get("joins") or [], self._names)
+        scope = self._with_table(first)
+        for join in joins:
+            side = str(join.args.get("side") or "").upper()
+            if join.args.get("method") == "NATURAL":
                 join = scope._natural(join)
-            if join.args.get("side") or join.args.get("method") or join.args.get("kind") not in (None, "", "INNER"):
-                repair = f"Write JOIN … USING ({self.key}); subtract its answer for the rows without a partner."
-                raise self.refusal(join, "only inner joins are possible", repair)
+            kinds = (None, "", "INNER") if not side else (None, "", "OUTER")
+            if side not in ("", "LEFT", "FULL") or join.args.get("method") or join.args.get("kind") not in kinds:
+                raise self.refusal(join, *OTHER_JOINS)
             dimension = scope._known(join.this, self.known_dimensions)
             if dimension is not None and scope._known(join.this, scope._names) is None:
-                scope = scope._with_dimension(join, dimension)
+                if side == "FULL":
+                    raise self.refusal(join, *OTHER_JOINS)
+                scope = scope._with_dimension(join, dimension, outer=side == "LEFT")
             else:
-                scope = scope._with_table(join.this)
+                before, scope = scope, scope._with_table(join.this)
                 keyed = joined_through_key(scope, join)
-                if keyed is None:
-                    scope._check_join(join)
+                conditions = scope._check_join(join, before) if keyed is None else ()
                 scope = replace(scope, keyed=keyed or scope.keyed)
+                scope = scope._with_side(join, side, conditions) if side else scope
         return scope
+
+    def _with_side(self, join: Node, side: str, conditions: tuple[Node, ...]) -> Scope:
+        """The scope with tables that may have no row of somebody: the last one, or of FULL JOIN both."""
+        if self.keyed is not None or self.collection.rounds is not None:
+            what = "rounds" if self.keyed is None else "a table of another population"
+            raise self.refusal(join, f"LEFT JOIN and FULL JOIN are not possible with {what}", "Write JOIN.")
+        first, *others = self.tables
+        if side == "FULL" and (len(others) > 1 or conditions or self.joined):
+            raise self.refusal(join, "FULL JOIN joins two tables, on the user id alone", "Use WHERE, or LEFT JOIN.")
+        both_sides = {first: ()} if side == "FULL" else {}
+        return replace(self, optional={**self.optional, **both_sides, others[-1]: conditions})
+
+    def inner(self, *tables: str) -> Scope:
+        """The same as if some tables were joined by JOIN."""
+        return replace(self, optional={name: on for name, on in self.optional.items() if name not in tables})
+
+    def optional_table(self, node: Node) -> str | None:
+        """The table that all columns of an expression are of, if people may have no row there."""
+        if not self.optional:
+            return None
+        columns = list(node.find_all(exp.Column))
+        tables = {None if self.is_key(column) else table_of(self.meaning(column)) for column in columns}
+        table = tables.pop() if len(tables) == 1 else None
+        return table if table in self.optional else None
+
+    def key_table(self, node: Node) -> str | None:
+        """The optional table whose user id a column is; None for that of joined tables."""
+        table = self.aliases.get(node.table.casefold())
+        return table if table in self.optional else None
 
     def _natural(self, join: Node) -> Node:
         """A NATURAL JOIN with its columns named: the user id, or the only column that a dimension shares."""
@@ -247,16 +288,24 @@ class Scope:
             raise self.refusal(node, "two tables have the same name", "Give one of them another alias.")
         return alias
 
-    def _check_join(self, join: Node) -> None:
+    def _check_join(self, join: Node, before: Scope) -> tuple[Node, ...]:
+        """The conditions of a join besides that on the user id."""
         using = join.args.get("using")
         if using and len(using) == 1 and _plain_name(using[0]).casefold() in self._keys:
-            return
-        on = join.args.get("on")
-        sides: list[Node] = [on.left, on.right] if isinstance(on, exp.EQ) else []
-        if sides and all(self.is_key(side) for side in sides):
-            tables, this = {side.table.casefold() for side in sides}, join.this.alias_or_name.casefold()
-            if len(tables) == 2 and this in tables and tables <= set(self.aliases):
-                return
+            return ()
+        on, this = join.args.get("on"), join.this.alias_or_name.casefold()
+        parts = [] if on is None else conjuncts(on)
+        for part in parts:
+            sides: list[Node] = [part.left, part.right] if isinstance(part, exp.EQ) else []
+            tables = {side.table.casefold() for side in sides if self.is_key(side)}
+            if len(tables) != 2 or this not in tables or not tables <= set(self.aliases):
+                continue
+            others = tuple(other for other in parts if other is not part)
+            if (key := next(side for side in sides if side.table.casefold() != this)) and before.key_table(key):
+                others = (*others, exp.Not(this=exp.Is(this=key.copy(), expression=exp.null())))
+            if join.args.get("side") or not others:
+                return others
+            raise self.refusal(join, "a JOIN follows a LEFT JOIN of its table", "Join on the id of the first table.")
         raise self.refusal(join, "tables can be joined on the user id only", f"Write JOIN … USING ({self.key}).")
 
     def is_key(self, node: Node) -> bool:
@@ -269,7 +318,7 @@ class Scope:
         alone = bool(owned) and len(owned) == len(self.tables)  # a question about another population
         return {USER_COLUMN, *(owned if alone else [self.key.casefold()])}
 
-    def _with_dimension(self, join: Node, name: str) -> Scope:
+    def _with_dimension(self, join: Node, name: str, *, outer: bool = False) -> Scope:
         alias = self._new_alias(join.this, name)
         if "." in alias:
             raise self.refusal(join.this, "an alias contains a dot", "Give the dimension a plain name.")
@@ -277,14 +326,14 @@ class Scope:
         attribute, key, merged = self._dimension_join(join, alias, dimension)
         if isinstance(attribute, PublicColumn):
             dimension.check_key(key)
-            lookup = Lookup(attribute.table, attribute.column, name, key, alias)
+            lookup = Lookup(attribute.table, attribute.column, name, key, alias, outer)
             joined = JoinedDimension(name, attribute, None, merged)
             return replace(self, joined={**self.joined, alias: joined}, lookups=(*self.lookups, lookup))
         if attribute.dimension is not None:
             raise self.refusal(
                 join, "a dimension cannot be joined on another dimension", "Join them into one table first."
             )
-        joined = JoinedDimension(name, attribute, dimension.on(key, attribute.domain), merged)
+        joined = JoinedDimension(name, attribute, dimension.on(key, attribute.domain, outer=outer), merged)
         return replace(self, joined={**self.joined, alias: joined})
 
     def _dimension_join(self, join: Node, alias: str, dimension: Dimension) -> tuple[ColumnMeaning, str, bool]:
@@ -304,6 +353,11 @@ class Scope:
                     return self.meaning(other), key, False
         repair = f"Write JOIN {join.this.name} ON attribute = {join.this.alias or join.this.name}.column."
         raise self.refusal(join, "a dimension is joined on one attribute and one column of its own", repair)
+
+
+def table_of(meaning: ColumnMeaning) -> str:
+    """The table of people that a column belongs to, or is a function of."""
+    return meaning.table if isinstance(meaning, PublicColumn) else meaning.attribute[0]
 
 
 def _plain_name(node: Node) -> str:

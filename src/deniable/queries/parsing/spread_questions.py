@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
@@ -19,6 +17,7 @@ from deniable.errors import QueryRefused
 from deniable.limits import MOST_ANSWERS
 from deniable.queries.parsing.column_names import name_of
 from deniable.queries.parsing.compound_questions import item_behind, ordering_of
+from deniable.queries.parsing.literals import literal_of
 
 Node = Any
 Key = tuple[Any, ...]
@@ -156,7 +155,12 @@ class _Cell:
             step = 1 if offset is None else int(offset.this)
             other = position - step if isinstance(function, exp.Lag) else position + step
             if not 0 <= other < len(rows):
-                return _nothing()
+                default = function.args.get("default")
+                if default is None or isinstance(default, exp.Null):
+                    return _nothing()
+                if default.find(exp.Column, exp.AggFunc):
+                    raise QueryRefused("the default of LAG and LEAD is a number", "Write LAG(COUNT(*), 1, 0).")
+                return exp.Paren(this=default.copy())
             return exp.Paren(this=_Cell(self._spread, self._keys, rows[other]).of(function.this))
         if not isinstance(function, (exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue)):
             problem = "of windows there are SUM, AVG, LAG, LEAD and FIRST_VALUE of answers; noise would decide ranks"
@@ -249,22 +253,6 @@ def _filtered(node: Node, conditions: list[Node | None]) -> Node:
         if isinstance(part, exp.Filter) or not isinstance(part.parent, exp.Filter):
             part.replace(restricted(part))
     return made
-
-
-def literal_of(value: Any) -> Node:
-    """A value as a constant of SQL."""
-    if value is None:
-        return exp.null()
-    if isinstance(value, bool):
-        return exp.true() if value else exp.false()
-    if isinstance(value, datetime):
-        return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), exp.DataType.Type.TIMESTAMP)
-    if isinstance(value, date):
-        return exp.cast(exp.Literal.string(value.isoformat()), exp.DataType.Type.DATE)
-    if isinstance(value, (int, float, Decimal)):
-        number = exp.Literal.number(format(abs(Decimal(repr(value) if isinstance(value, float) else value)), "f"))
-        return exp.Paren(this=exp.Neg(this=number)) if value < 0 else number
-    return exp.Literal.string(str(value))
 
 
 def groups_among(groups: Sequence[Node], items: Mapping[str, Node]) -> dict[str, int]:

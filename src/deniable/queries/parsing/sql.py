@@ -27,7 +27,10 @@ from deniable.queries.parsing.groups import by_alias, groups_of, item_meant, nor
 from deniable.queries.parsing.outside_constants import outside_notes
 from deniable.queries.parsing.scalar_functions import ON_DOMAINS
 from deniable.queries.parsing.scope import Node, Scope
-from deniable.queries.parsing.where import rows_asked, without_parentheses
+from deniable.queries.parsing.source_names import conjuncts
+from deniable.queries.parsing.where import condition_rows, rows_asked, without_parentheses
+from deniable.queries.question.conditions import both
+from deniable.queries.question.partners import settled, with_partner
 from deniable.queries.question.public_trees import PublicFactor, PublicTest
 from deniable.queries.question.question import (
     ERROR_COLUMNS,
@@ -36,6 +39,7 @@ from deniable.queries.question.question import (
     HavingComparison,
     HavingLogic,
     Ordering,
+    PrivateGroups,
     Question,
     Term,
 )
@@ -73,7 +77,7 @@ def read_tree(draft: Draft) -> Draft:
 
 def flatten_sources(draft: Draft) -> Draft:
     """One SELECT of tables, without WITH and derived tables, and without any part that would be ignored."""
-    select = flattened(draft.text, draft.select, draft.collection, draft.key)
+    select = flattened(draft.text, draft.select, draft.collection, draft.key, draft.dimensions)
     check_parts(draft.text, select)
     return replace(draft, select=select)
 
@@ -85,8 +89,20 @@ def name_sources(draft: Draft) -> Draft:
 
 
 def select_rows(draft: Draft) -> Draft:
-    """WHERE and the joined dimensions as disjoint conjunctions."""
-    return replace(draft, rows=rows_asked(draft.scope, draft.select))
+    """WHERE and the joined dimensions as disjoint conjunctions.
+
+    A table that LEFT JOIN names is joined by JOIN where WHERE leaves out all rows without a partner there.
+    """
+    scope, rows = draft.scope, rows_asked(draft.scope, draft.select)
+    known = settled(rows, scope.optional)
+    needed = [name for name in scope.optional if known and all(with_partner(each, name) for each in known)]
+    if not needed:
+        return replace(draft, rows=rows)
+    inner = scope.inner(*needed)
+    rows = rows_asked(inner, draft.select)
+    for condition in (condition for name in needed for condition in scope.optional[name]):
+        rows = both(rows, condition_rows(inner, condition))
+    return replace(draft, names=inner, rows=rows)
 
 
 def list_items(draft: Draft) -> Draft:
@@ -110,6 +126,23 @@ def list_items(draft: Draft) -> Draft:
 def group_rows(draft: Draft) -> Draft:
     """GROUP BY."""
     return replace(draft, groups=groups_of(draft.scope, draft.select.args.get("group"), draft.items))
+
+
+def choose_groups(draft: Draft) -> Draft:
+    """Conditions of HAVING on groups alone: they choose rows, as in WHERE."""
+    having, rows, left = draft.select.args.get("having"), draft.rows, []
+    for part in [] if having is None else conjuncts(having.this):
+        meant = _with_items(draft, part)
+        columns = {normal_form(draft.scope, column) for column in meant.find_all(exp.Column)}
+        if meant.find(exp.AggFunc, exp.Subquery) or not columns or not columns <= set(draft.groups):
+            left.append(part)
+        else:
+            rows = both(rows, condition_rows(draft.scope, meant))
+    if having is None or len(left) == len(conjuncts(having.this)):
+        return draft
+    select = draft.select.copy()
+    select.set("having", exp.Having(this=exp.and_(*(part.copy() for part in left))) if left else None)
+    return replace(draft, select=select, rows=rows)
 
 
 def sum_items(draft: Draft) -> Draft:
@@ -222,7 +255,11 @@ def _count(draft: Draft, node: Node) -> int | None:
 def share_tests(draft: Draft) -> Draft:
     """Tests of public attributes that every term makes are made once, for all rows; the terms lose them."""
     terms = [term for collected in draft.sums for term in collected.moment.terms]
-    tests = [{(table, test) for table, factor in term.public.items() for test in factor.tests} for term in terms]
+    optional = draft.scope.optional  # whoever has no row there may have to be counted all the same
+    tests = [
+        {(table, test) for table, factor in term.public.items() if table not in optional for test in factor.tests}
+        for term in terms
+    ]
     common = set.intersection(*tests) if tests else set()
     filters: dict[str, tuple[PublicTest, ...]] = {}
     for table, test in sorted(common):
@@ -248,7 +285,10 @@ def _without_tests(term: Term, common: set[tuple[str, PublicTest]]) -> Term:
 
 
 def _collector(draft: Draft) -> SumCollector:
-    return SumCollector(draft.scope, draft.rows, draft.sums, centred=draft.centred)
+    apart = frozenset(
+        group.attribute[0] for group in draft.groups.values() if isinstance(group, PrivateGroups) and group.alone >= 0
+    )
+    return SumCollector(draft.scope, draft.rows, draft.sums, centred=draft.centred, apart=apart)
 
 
 def _with_items(draft: Draft, node: Node) -> Node:
@@ -275,6 +315,7 @@ PASSES: tuple[Pass, ...] = (
     select_rows,
     list_items,
     group_rows,
+    choose_groups,
     sum_items,
     filter_answers,
     order_answers,

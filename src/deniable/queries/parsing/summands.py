@@ -17,11 +17,11 @@ from deniable.arrays import Floats
 from deniable.queries.parsing.case_branches import branches_of, lifted
 from deniable.queries.parsing.constants import number
 from deniable.queries.parsing.domain_functions import numbers
-from deniable.queries.parsing.domain_values import constant_of, numbers_of, only_attribute, values_of
+from deniable.queries.parsing.domain_values import constant_of, numbers_of, only_attribute, value_alone, values_of
 from deniable.queries.parsing.expressions import Polynomial, Variable
 from deniable.queries.parsing.groups import normal_form
 from deniable.queries.parsing.scope import Node, PrivateColumn, PublicColumn, Scope
-from deniable.queries.parsing.where import condition_rows, without_parentheses
+from deniable.queries.parsing.where import condition_rows, matched, unmatched, without_parentheses
 from deniable.queries.question.conditions import (
     EVERYTHING,
     AttributeKey,
@@ -96,7 +96,7 @@ class SummandReader:
         if isinstance(node, exp.Literal) and not node.is_string:
             return (Piece(EVERYTHING, Polynomial.constant(number(self._scope, node))),)
         if isinstance(node, exp.Column):
-            return self._column(node)
+            return self._with_partner(node, self._column(node))
         if isinstance(node, exp.Neg):
             return tuple(Piece(p.rows, Polynomial({}).plus(p.polynomial, Fraction(-1))) for p in self.pieces(node.this))
         if isinstance(node, (exp.Add, exp.Sub, exp.Mul)) or self._by_constant(node):
@@ -155,6 +155,12 @@ class SummandReader:
         pieces = self.pieces(value)
         return [Piece(met, piece.polynomial) for piece in pieces if (met := both(rows, piece.rows))]
 
+    def _with_partner(self, node: Node, pieces: Pieces) -> Pieces:
+        """Pieces of rows that have a partner in the table of their columns, where LEFT JOIN leaves open whether."""
+        table = self._scope.optional_table(node)
+        here = EVERYTHING if table is None else matched(self._scope, table)
+        return tuple(Piece(rows, piece.polynomial) for piece in pieces if (rows := both(here, piece.rows)))
+
     def _condition(self, node: Node) -> Pieces:
         """A condition counts as 1 where it is true and 0 where it is false."""
         true = condition_rows(self._scope, node)
@@ -200,7 +206,12 @@ class SummandReader:
             raise self._scope.refusal(node, "this is not a number", "Sum numbers.")
         if np.isinf(values).any():
             raise self._scope.refusal(node, "this has no value for some values of the attribute", "Use CASE there.")
-        return self._measure((*column.attribute, normal_form(self._scope, node)), Measure(column.attribute, values))
+        pieces = self._measure((*column.attribute, normal_form(self._scope, node)), Measure(column.attribute, values))
+        pieces, table = self._with_partner(node, pieces), self._scope.optional_table(node)
+        alone = None if table is None else value_alone(self._scope, node)
+        if table is None or alone is None:
+            return pieces
+        return (*pieces, Piece(unmatched(self._scope, table), Polynomial.constant(Fraction(str(alone)))))
 
     def _measure(self, variable: Variable, measure: Measure) -> Pieces:
         self.columns[variable] = measure

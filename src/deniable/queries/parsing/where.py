@@ -11,8 +11,9 @@ from deniable.queries.parsing.case_branches import branches_of, lifted
 from deniable.queries.parsing.constants import CAST_TO, bound_of
 from deniable.queries.parsing.domain_functions import COMPARISONS, FLIPPED, compare, evaluate, single_attribute
 from deniable.queries.parsing.domain_functions import is_known as is_known_value
-from deniable.queries.parsing.domain_values import constant_of, only_attribute, truth_of
+from deniable.queries.parsing.domain_values import constant_of, only_attribute, truth_of, value_alone
 from deniable.queries.parsing.functions import DOMAIN_FUNCTIONS
+from deniable.queries.parsing.literals import literal_of
 from deniable.queries.parsing.scalar_functions import ANYWHERE, why_not
 from deniable.queries.parsing.scope import Node, PrivateColumn, PublicColumn, Scope
 from deniable.queries.question.conditions import (
@@ -28,6 +29,7 @@ from deniable.queries.question.conditions import (
     private,
     public,
 )
+from deniable.queries.question.partners import has_row
 from deniable.queries.question.public_trees import PublicTree, is_known
 from deniable.queries.question.public_trees import column as public_column
 from deniable.tables.schema.attributes import Categorical, Ordinal
@@ -37,15 +39,43 @@ _VALUE_NODES = {exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Boolean}
 
 
 def rows_asked(scope: Scope, select: Node) -> Disjoint:
-    """The rows that a query is about: those of WHERE that have a row in every dimension."""
+    """The rows that a query is about: those of WHERE that have a row in every dimension, if it is not LEFT joined."""
     where = select.args.get("where")
     rows = EVERYTHING if where is None else condition_rows(scope, where.this)
+    for name, conditions in scope.optional.items():
+        if conditions:  # of several rows those that ON excludes are no rows of the join
+            rows = both(rows, merged((*matched(scope, name), *unmatched(scope, name))))
     for dimension in scope.joined.values():
         if dimension.aligned is not None and isinstance(dimension.attribute, PrivateColumn):
-            rows = both(rows, private(dimension.attribute.attribute, dimension.aligned.present))
+            if dimension.aligned.present.all():
+                continue
+            here = private(dimension.attribute.attribute, dimension.aligned.present)
+            rows = both(rows, _in_table(scope, dimension.attribute.attribute[0], here))
     for lookup in scope.lookups:
-        rows = both(rows, public((lookup.table, is_known(f"{lookup.alias}.{lookup.key}"))))
+        if not lookup.outer:
+            here = public((lookup.table, is_known(f"{lookup.alias}.{lookup.key}")))
+            rows = both(rows, _in_table(scope, lookup.table, here))
     return rows
+
+
+def matched(scope: Scope, table: str) -> Disjoint:
+    """The rows with a partner in a table that LEFT JOIN names."""
+    rows: Disjoint = public(has_row(table))
+    for condition in scope.optional[table]:
+        rows = both(rows, condition_rows(scope.inner(table), condition))
+    return rows
+
+
+def unmatched(scope: Scope, table: str) -> Disjoint:
+    """The rows without a partner there."""
+    if (scope.collection[table].many or 1) > 1:
+        return (Conjunction({}, {has_row(table): False}),)
+    return opposite(matched(scope, table))
+
+
+def _in_table(scope: Scope, table: str, rows: Disjoint) -> Disjoint:
+    """Rows that a condition on a table's columns is true of: only those with a partner there can be."""
+    return both(matched(scope, table), rows) if table in scope.optional else rows
 
 
 def condition_rows(scope: Scope, node: Node) -> Disjoint:
@@ -83,20 +113,25 @@ def _read(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
         return _read(scope, node.this, negated=negated)
     if isinstance(node, exp.Not):
         return _read(scope, node.this, negated=not negated)
-    if negated and (isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query"))):
-        problem = "NOT IN and NOT EXISTS ask for users whom no report of the other table names"
-        repair = "Ask without this condition, ask with IN or EXISTS instead, and subtract the second answer."
-        raise scope.refusal(node, problem, repair)
     if node.find(exp.Subquery, exp.Select, exp.Exists):
-        raise scope.refusal(node, "subqueries are not supported", "Ask two questions.")
+        key = scope.key
+        repair = f"Ask two questions, or write {key} IN (SELECT {key} FROM t WHERE …)."  # noqa: S608 - not run
+        raise scope.refusal(node, "this subquery is not supported here", repair)
     if not node.find(exp.Column):
         return EVERYTHING if constant_of(scope, node) is (not negated) else ()
-    whole = _evaluated_by_engine(scope, node, negated)
+    keyed = any(scope.is_key(column) for column in node.find_all(exp.Column))
+    if keyed and isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+        return _is_alone(scope, without_parentheses(node.this), negated=negated)
+    if not keyed and (table := scope.optional_table(node)) is not None:
+        return _of_optional(scope, node, table, negated=negated)
+    whole = None if keyed else _evaluated_by_engine(scope, node, negated)
     if whole is not None:
         return whole
     if isinstance(node, (exp.And, exp.Or)):
         left, right = _read(scope, node.left, negated=negated), _read(scope, node.right, negated=negated)
         return both(left, right) if isinstance(node, exp.And) != negated else either(left, right)
+    if keyed and isinstance(node, (exp.Case, exp.If)):
+        return _branches(scope, node, negated=negated)
     alone = only_attribute(scope, node)
     if alone is not None and _is_calculated(node, alone):
         return private(alone.attribute, truth_of(scope, node, alone.domain)[int(negated)])
@@ -109,6 +144,28 @@ def _read(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
     # What is missing makes a comparison neither true nor false, as in SQL; IS is always one of them.
     unmet = ~mask if isinstance(node, exp.Is) else ~mask & is_known_value(column.domain)
     return private(column.attribute, unmet if negated else mask)
+
+
+def _is_alone(scope: Scope, key: Node, *, negated: bool) -> Disjoint:
+    """Where a user id is missing: in rows without a partner in its table."""
+    table = scope.key_table(key) if isinstance(key, exp.Column) else None
+    if table is None:
+        return EVERYTHING if negated else ()
+    return matched(scope, table) if negated else unmatched(scope, table)
+
+
+def _of_optional(scope: Scope, node: Node, table: str, *, negated: bool) -> Disjoint:
+    """A condition on columns of a table that LEFT JOIN names: all of them are NULL in rows without a partner there."""
+    inner, column = scope.inner(table), without_parentheses(node.this)
+    replaced = isinstance(node, exp.Is) and isinstance(node.expression, exp.Null) and isinstance(column, exp.Column)
+    meant = scope.meaning(column) if replaced else None
+    if isinstance(meant, PrivateColumn) and meant.dimension is None and meant.domain.missing_position is None:
+        rows: Disjoint = EVERYTHING if negated else ()  # by the rules of the specification, every row has a value
+    else:
+        rows = _read(inner, node, negated=negated)
+    rows = both(matched(scope, table), rows)
+    alone = value_alone(scope, exp.Not(this=exp.Paren(this=node.copy())) if negated else node)
+    return merged((*rows, *unmatched(scope, table))) if alone is True else rows
 
 
 def _branches(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
@@ -172,6 +229,7 @@ def _evaluated_by_engine(scope: Scope, node: Node, negated: bool) -> Disjoint | 
 
 def checked_tree(scope: Scope, node: Node, negated: bool = False) -> PublicTree:
     """A condition on public columns, after every node of it was recognised."""
+    node = node.copy().transform(lambda part: _in_public(scope, part))
     for part in node.walk():
         if refused := why_not(part, ANYWHERE):
             raise scope.refusal(part, *refused)
@@ -185,6 +243,19 @@ def checked_tree(scope: Scope, node: Node, negated: bool = False) -> PublicTree:
 
     tree = node.transform(by_engine_name)
     return PublicTree.of(exp.Not(this=exp.Paren(this=tree)) if negated else tree)
+
+
+_PARTS_OF_DATES = {"YEAR": exp.Year, "MONTH": exp.Month, "DAY": exp.Day, "QUARTER": exp.Quarter}
+
+
+def _in_public(scope: Scope, node: Node) -> Node:
+    """A part of a condition as all engines know it: constants that are computed, EXTRACT(YEAR FROM x) as YEAR(x)."""
+    if isinstance(node, exp.Extract) and (known := _PARTS_OF_DATES.get(str(node.this.name).upper())):
+        return known(this=node.expression)
+    if isinstance(node, (exp.Add, exp.Sub, exp.DateAdd, exp.DateSub, exp.DateTrunc, exp.TimestampTrunc)):
+        if not node.find(exp.Column) and node.find(exp.Interval, exp.DateTrunc, exp.TimestampTrunc, exp.Cast):
+            return literal_of(constant_of(scope, node))
+    return node
 
 
 def _condition(scope: Scope, node: Node) -> tuple[PrivateColumn, Booleans]:

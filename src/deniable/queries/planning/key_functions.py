@@ -77,6 +77,7 @@ def identity(product: Product) -> Identity:
     """What makes two products the same."""
     return (
         product.coefficient,
+        product.once,
         *((name, values.tobytes()) for name, values in product.conditions.items()),
         "·",
         *((name, values.tobytes()) for name, values in product.measures.items()),

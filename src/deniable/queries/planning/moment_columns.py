@@ -58,8 +58,9 @@ def moment_columns(question: Question, collection: Specification, keyed: KeyFunc
     kinds = {described.free for described in question.moments}
     for number, combination in enumerate(combinations):
         inside = {free: _indicators(private, combination, free=free) for free in kinds}
+        lone = _alone(private, combination)
         for moment, described in enumerate(question.moments):
-            mine = book.terms(moment, described.terms, inside[described.free])
+            mine = book.terms(moment, _inside(described.terms, lone), inside[described.free])
             terms += mine
             owners += [number * len(question.moments) + moment] * len(mine)
     width = max((len(term.public) for term in terms), default=0)
@@ -89,10 +90,13 @@ def possible_groups(question: Question, private: list[PrivateGroups]) -> tuple[t
         return tuple(everything)
     attributes = list(dict.fromkeys(group.attribute for group in private))
     allowed: set[tuple[int, ...]] = set()
-    for masks in question.possible:
+    for masks, lacking in zip(question.possible, question.lacking, strict=True):
         choices: list[list[tuple[tuple[int, int], ...]]] = []
         for attribute in attributes:
             members = [number for number, group in enumerate(private) if group.attribute == attribute]
+            if attribute[0] in lacking:
+                choices.append([tuple((number, private[number].alone) for number in members)])
+                continue
             codes = np.stack([private[number].codes for number in members])
             if attribute in masks:
                 codes = codes[:, masks[attribute]]
@@ -109,6 +113,19 @@ def check_crosses(question: Question, groups: int) -> None:
         sums = counted(len(question.moments), "sum")
         problem = f"{counted(groups, 'group')} of {sums} each need too much memory"
         raise QueryRefused(problem, "Ask for fewer answers at once, or group by bins.")
+
+
+def _alone(groups: list[PrivateGroups], combination: tuple[int, ...]) -> dict[str, bool]:
+    """For each table that is grouped by, whether rows without a partner there are in this group."""
+    alone: dict[str, bool] = {}
+    for group, value in zip(groups, combination, strict=True):
+        alone[group.attribute[0]] = alone.get(group.attribute[0], True) and value == group.alone
+    return alone
+
+
+def _inside(terms: tuple[Term, ...], alone: Mapping[str, bool]) -> tuple[Term, ...]:
+    """The terms that may be in a group, by the tables in which their rows have no partner."""
+    return tuple(term for term in terms if all(alone.get(table, True) for table in term.without))
 
 
 def _indicators(
@@ -165,6 +182,7 @@ class _Book:
         self, family: tuple[int, ...], term: Term, groups: Mapping[tuple[str, str], Floats]
     ) -> dict[str, Product] | None:
         """For each table its part of a term within a group; None if no value satisfies it, or all that do are zero."""
+        groups = {attribute: mask for attribute, mask in groups.items() if attribute[0] not in term.without}
         conditions, measures = with_groups(term.conditions, groups), dict(term.measures)
         if self._keyed is not None:
             function, attribute = self._keyed.number(conditions, measures), self._keyed.join.attribute
@@ -180,6 +198,7 @@ class _Book:
                 {attribute: mask for (table, attribute), mask in sorted(conditions.items()) if table == name},
                 {attribute: values for (table, attribute), values in sorted(measures.items()) if table == name},
                 number,
+                name in term.once,
             )
             for name in self._question.tables
         }

@@ -26,6 +26,10 @@ class Term:
     conditions: Mapping[AttributeKey, Floats]
     measures: Mapping[AttributeKey, Floats]
     public: Mapping[str, PublicFactor]
+    without: frozenset[str] = frozenset()
+    """Tables in which its rows have no partner."""
+    once: frozenset[str] = frozenset()
+    """Tables with many rows in which everybody counts once, whatever her rows are."""
 
     def __str__(self) -> str:
         conditions = (f"[{'.'.join(key)}: {int(np.count_nonzero(mask))}]" for key, mask in self.conditions.items())
@@ -59,6 +63,8 @@ class PrivateGroups:
     """For every position of the domain the number of its group; −1 if it is in none."""
     cumulative: bool = False
     """Whether a group is of all values up to its own: what quantiles need."""
+    alone: int = -1
+    """The number of the group of rows without a partner in the attribute's table; −1 where all have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +135,8 @@ class Lookup:
     dimension: str
     key: str
     alias: str
+    outer: bool = False
+    """Whether rows without one there are kept, as by LEFT JOIN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +166,10 @@ class Question:
     offset: int = 0
     possible: tuple[Mapping[AttributeKey, Booleans], ...] = ({},)
     """For each conjunction of WHERE the positions that it allows; a group that none of them meets is left out."""
+    lacking: tuple[frozenset[str], ...] = (frozenset(),)
+    """For each conjunction of WHERE the tables in which its rows have no partner."""
+    optional: frozenset[str] = frozenset()
+    """Tables in which people of the question may have no row: those that LEFT JOIN and FULL JOIN name."""
     notes: tuple[str, ...] = ()
     """What a reader of the answer should know about the question."""
     keyed: KeyJoin | None = None

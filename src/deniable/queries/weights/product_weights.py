@@ -71,7 +71,7 @@ def _of_group(
             answering = able or list(range(len(groups)))
             if number in answering:
                 share = product.coefficient / len(answering)
-                mine.append(Product(share, product.conditions, product.measures, product.family))
+                mine.append(replace(product, coefficient=share))
         chosen.append(mine)
     return chosen
 
@@ -211,7 +211,7 @@ def _shares(group: Group, levels: tuple[int, ...], nodes: list[Integers]) -> Flo
 
 def _axis_function(table: Table, axis: Axis, product: Product, rounded: str | None) -> Floats:
     """The factor of a product that an axis answers, as an array over the axis."""
-    weight = np.array([0.0, (table.many or 1) / table.tau])
+    weight = np.array([1.0, 1.0] if product.once else [0.0, float(table.many or 1)]) / table.tau
     if axis.kind == WEIGHT:
         return weight
     name = table.private[axis.attribute]

@@ -38,6 +38,8 @@ class Product:
     measures: Mapping[str, Floats]
     family: int = 0
     """Products of one family are the same question for different groups: their weights are chosen together."""
+    once: bool = False
+    """Whether everybody counts once in a table with many rows, whatever her rows are."""
 
 
 Column = tuple[Product, ...]

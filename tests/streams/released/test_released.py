@@ -222,6 +222,6 @@ def test_sums_that_press_against_the_threshold_are_noted_and_their_interval_is_o
     assert after.value + 5 * after.error < truth
     assert tops.released.mean(22_000, 30_000, cut=True).note is None
     for level in (calm, np.full(40_000, 7), rng.poisson(50 * (1 + 0.9 * np.sin(np.arange(40_000) / 900)))):
-        other = dn.streams.ToPS(1.0, 5_000, **{**settings, "source": dn.SeededSource(3)})
+        other = dn.streams.ToPS(1.0, 500, **{**settings, "source": dn.SeededSource(3)})
         other.push_many(level)
         assert other.released.mean(0, len(other.released)).note is None

@@ -212,7 +212,7 @@ def test_sums_that_press_against_the_threshold_are_noted_and_their_interval_is_o
     calm = rng.geometric(0.2, 20_000)
     values = np.concatenate((calm, 20 * rng.geometric(0.2, 20_000)))
     settings = {"warmup": 4_000, "horizon": 2**17, "source": dn.SeededSource(1), "simulation": True}
-    tops = dn.streams.ToPS(1.0, 5_000, **settings)
+    tops = dn.streams.ToPS(1.0, 1_000, **settings)
     tops.push_many(values)
     before, after = tops.released.mean(2_000, 10_000), tops.released.mean(22_000, 30_000)
     assert (before.note, before.beyond) == (None, 0)

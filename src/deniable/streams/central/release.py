@@ -39,8 +39,8 @@ once in ten times, and three times in a hundred."""
 _LEAST_POWER, _LARGEST_POWER, _ANY_GROWTH, _SAME_LEVEL = 0.5, 16.0, 1e9, 0.1
 """Of the level, for what is lost there; and how much a mean that was learnt may differ from the epoch's before."""
 _OUTWEIGHS = 5.0
-"""Answers say so where values that noise may hide would add as much as is there, if they were seen, or nothing speaks
-against them; and so many times that and θ for every value, where a smooth tail does."""
+"""Answers say so where values that noise may hide would add as much as is there, if they were seen or suspected, or
+nothing speaks against them; and so many times that, where a smooth tail does."""
 
 
 class PublishedParts(Protocol):
@@ -205,10 +205,11 @@ def _hidden(
     possible, there = min(share, rate / theta) * (top - theta), rate + learnt.excess
     if far > _SEEN * error and not crossed:
         return share if possible > there else 0.0
-    if far > _SUSPECTED * error or rate <= theta * share:
-        return share if possible > _OUTWEIGHS * there + theta else 0.0
-    outweighs = 1.0 if close else _OUTWEIGHS
-    return share if not crossed and possible > outweighs * there + theta else 0.0
+    suspected = far > _SUSPECTED * error
+    if crossed and not suspected and rate > theta * share:
+        return 0.0
+    outweighs = 1.0 if suspected or close else _OUTWEIGHS
+    return share if possible > max(outweighs * there, theta) else 0.0
 
 
 def _smoothing(settings: Settings, learnt: Learnt, blocks: Blocks, noise: TreeNoise) -> Smoothing | None:

@@ -12,14 +12,15 @@ from deniable.streams.central.far_tail import power_excess
 from deniable.streams.released.covariance import IndependentNoise
 from deniable.streams.released.prediction_error import Smoothing, smoothing_by_block
 from deniable.streams.released.roughness import Roughness
+from deniable.streams.released.windows import WindowEstimate
 from deniable.streams.structure.block_layout import BlockLayout
 
 HORIZON = 1 << 15
 
 
-def publish(values: Floats, epsilon: float, seed: int) -> ToPS:
+def publish(values: Floats, epsilon: float, seed: int, bound: int = 100_000) -> ToPS:
     """A simulated release of all of them."""
-    tops = ToPS(epsilon, 100_000, horizon=HORIZON, source=SeededSource(seed), simulation=True)
+    tops = ToPS(epsilon, bound, horizon=HORIZON, source=SeededSource(seed), simulation=True)
     tops.push_many(np.rint(values).astype(np.int64))
     return tops
 
@@ -38,8 +39,27 @@ def test_rare_huge_values_are_noted_and_their_sum_is_not_denied():
 
 
 def test_a_stream_without_zeros_is_not_called_sparse():
-    tops = publish(np.random.default_rng(1).geometric(0.1, 2 * HORIZON), 1.0, 1)
-    assert tops.released.sum(0, HORIZON).note is None
+    values = np.random.default_rng(1).geometric(0.1, 2 * HORIZON)
+    assert publish(values, 1.0, 1, 3_000).released.sum(0, HORIZON).note is None
+
+
+def test_a_bound_so_loose_that_noise_could_hide_all_there_is_is_noted():
+    """Noise hides 1 % of the values. At a bound of 100,000 they would be a hundred times the others; at 3,000 thrice."""
+    values = np.random.default_rng(1).geometric(0.1, 2 * HORIZON)
+    hidden = np.where(np.random.default_rng(2).random(values.size) < 0.005, 100_000, values)
+    for stream in (values, hidden):
+        released = publish(stream, 1.0, 1).released
+        truth = stream[stream.size - len(released) :]
+        answer = released.sum(HORIZON // 2, HORIZON)
+        assert "lower bounds" in answer.note
+        assert answer.interval[0] < truth[HORIZON // 2 : HORIZON].sum() < answer.interval[1]
+
+
+def test_intervals_reach_no_lower_than_the_sum_of_cut_values_may_lie():
+    answer = WindowEstimate(100.0, 1.0, excess=2.0, cut=50.0)
+    assert answer.interval[0] == pytest.approx(100.0 - 2.0 - 1.96, abs=0.01)
+    assert answer.interval[1] > 200
+    assert WindowEstimate(100.0, 1.0, excess=2.0, cut=0.1).interval[0] > 98
 
 
 def two_kinds(count):

@@ -212,7 +212,7 @@ def test_sums_that_press_against_the_threshold_are_noted_and_their_interval_is_o
     calm = rng.geometric(0.2, 20_000)
     values = np.concatenate((calm, 20 * rng.geometric(0.2, 20_000)))
     settings = {"warmup": 4_000, "horizon": 2**17, "source": dn.SeededSource(1), "simulation": True}
-    tops = dn.streams.ToPS(1.0, 5_000, **settings)
+    tops = dn.streams.ToPS(1.0, 1_000, **settings)
     tops.push_many(values)
     before, after = tops.released.mean(2_000, 10_000), tops.released.mean(22_000, 30_000)
     assert (before.note, before.beyond) == (None, 0)
@@ -222,6 +222,6 @@ def test_sums_that_press_against_the_threshold_are_noted_and_their_interval_is_o
     assert after.value + 5 * after.error < truth
     assert tops.released.mean(22_000, 30_000, cut=True).note is None
     for level in (calm, np.full(40_000, 7), rng.poisson(50 * (1 + 0.9 * np.sin(np.arange(40_000) / 900)))):
-        other = dn.streams.ToPS(1.0, 5_000, **{**settings, "source": dn.SeededSource(3)})
+        other = dn.streams.ToPS(1.0, 500, **{**settings, "source": dn.SeededSource(3)})
         other.push_many(level)
         assert other.released.mean(0, len(other.released)).note is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,9 +38,9 @@ _SUSPECTED, _SEEN = 1.3, 2.0
 once in ten times, and three times in a hundred."""
 _LEAST_POWER, _LARGEST_POWER, _ANY_GROWTH, _SAME_LEVEL = 0.5, 16.0, 1e9, 0.1
 """Of the level, for what is lost there; and how much a mean that was learnt may differ from the epoch's before."""
-_OUTWEIGHS, _DWARFS = 10.0, 20.0
-"""Answers say so where values that noise may hide would add as much as is there, if they were seen; so many times that
-and θ for every value, where they are suspected; and the second number of times, where nothing was seen of them."""
+_OUTWEIGHS = 5.0
+"""Answers say so where values that noise may hide would add as much as is there, if they were seen or suspected, or
+nothing speaks against them; and so many times that, where a smooth tail does."""
 
 
 class PublishedParts(Protocol):
@@ -159,13 +158,17 @@ def _hidden_shares(settings: Settings, parts: Sequence[Part]) -> list[float]:
     means are about the same. So what cannot be said early is said in hindsight.
     """
     means = [blocks.noisy_mean() for _, _, blocks in parts]
-    told = [(mean, after[1]) for mean, after in zip(means, parts[1:], strict=False)]
+    told = [(parts[0][1].mean, parts[0][1])]  # of the warm-up, whose mean was asked privately
+    told += [(mean, after[1]) for mean, after in zip(means, parts[1:], strict=False)]
+    pressed = [mean for mean, (_, learnt, _) in zip(means, parts, strict=True) if (mean or 0.0) > learnt.theta / 2]
     result = []
-    largest = list(accumulate((learnt.theta for _, learnt, _ in reversed(parts)), max))[::-1]
-    for (_, learnt, _), mean, theta in zip(parts, means, largest, strict=True):
+    for number, ((_, learnt, _), mean) in enumerate(zip(parts, means, strict=True)):
         alike = [later for other, later in told if _alike(mean, other) and later.theta <= 2 * learnt.theta]
         known = alike if any(later is learnt for later in alike) else [learnt, *alike]
-        result.append(_hidden(settings, learnt, mean, *_most_far(known), crossed=theta >= 2 * learnt.theta))
+        later_parts = zip(means[number:], parts[number:], strict=True)
+        crossed = any(it[1].theta >= 2 * learnt.theta and not _alike(mean, other) for other, it in later_parts)
+        close = any(_alike(mean, other) for other in pressed)
+        result.append(_hidden(settings, learnt, mean, *_most_far(known), crossed=crossed, close=close))
     return result
 
 
@@ -183,15 +186,15 @@ def _alike(mean: float | None, other: float | None) -> bool:
 
 
 def _hidden(
-    settings: Settings, learnt: Learnt, mean: float | None, far: float, error: float, *, crossed: bool
+    settings: Settings, learnt: Learnt, mean: float | None, far: float, error: float, *, crossed: bool, close: bool
 ) -> float:
     """The share of values that may be far above θ, if there is reason to think so and they matter.
 
     One reason is that more was measured than noise explains. Others are that more was measured than noise mostly
     explains, or that published sums are so small that all values that are not 0 may be such: each adds θ to a sum of
-    cut values. The last is that values lie so close to θ that nothing follows from them about larger ones, and a loose
-    bound leaves everything open. Where a later θ has `crossed` the gap, that shows them. A public θ is somebody's word
-    that few values lie above it: noise alone is not a reason to doubt that.
+    cut values. Or values lie so `close` to θ, here or where the stream looked alike, that nothing follows from them
+    about larger ones. Otherwise it takes more to speak of them. Where a later θ has `crossed` the gap, it shows them.
+    A public θ is somebody's word that few values lie above it: noise alone is not a reason to doubt that.
     """
     theta, top = learnt.theta, settings.grid.top
     if learnt.excess is None or learnt.above is None or mean is None or theta >= top:
@@ -202,9 +205,11 @@ def _hidden(
     possible, there = min(share, rate / theta) * (top - theta), rate + learnt.excess
     if far > _SEEN * error and not crossed:
         return share if possible > there else 0.0
-    if far > _SUSPECTED * error or rate <= theta * share:
-        return share if possible > _OUTWEIGHS * there + theta else 0.0
-    return share if not crossed and rate > theta / 2 and possible > _DWARFS * there + theta else 0.0
+    suspected = far > _SUSPECTED * error
+    if crossed and not suspected and rate > theta * share:
+        return 0.0
+    outweighs = 1.0 if suspected or close else _OUTWEIGHS
+    return share if possible > max(outweighs * there, theta) else 0.0
 
 
 def _smoothing(settings: Settings, learnt: Learnt, blocks: Blocks, noise: TreeNoise) -> Smoothing | None:

@@ -107,11 +107,13 @@ class StretchSums:
         return np.where(known, np.interp(positions, edges, sums), result)
 
     def variances(self, starts: Integers, stops: Integers) -> tuple[Floats, Floats, Floats]:
-        """Of window sums: the variance of noise, that of what interpolation misses, and the noise's excess kurtosis."""
+        """Of window sums: the variance of noise, that of what stands for unknown values, and the noise's kurtosis."""
         noise = self._noise.variance(starts, stops)
         smoothing = np.zeros(starts.shape)
         if self._smoothing is not None:
             smoothing = self._smoothing.variance(starts, stops)
+        if self.stretch.truncation is not None:  # stand-ins for events that did not count are off, too
+            smoothing = smoothing + ((stops - starts) * self.stretch.truncation.uncounted) ** 2
         return noise, smoothing, self._tails(starts, stops)
 
     @cached_property

@@ -126,11 +126,11 @@ class Truncation:
         Where levels have moved, values lose as much as `lose` values did, or with some doubt as `doubt` values did.
         """
         if self.excess is None:
-            return np.zeros(count.shape), count**2 * self.uncounted**2
+            return np.zeros(count.shape), np.zeros(count.shape)
         lose, doubt = count if lose is None else lose, count if doubt is None else doubt
         chance = np.maximum(doubt * self.excess_square, self._chance(doubt))
         moved = (np.maximum(doubt - count, 0.0) * self.excess) ** 2  # other tails grow as other powers
-        return lose * self.excess, doubt**2 * self.excess_variance + moved + count**2 * self.uncounted**2 + chance
+        return lose * self.excess, doubt**2 * self.excess_variance + moved + chance
 
     @property
     def most_growth(self) -> float:
@@ -195,8 +195,8 @@ class WindowEstimate(Estimate):
     @property
     def interval(self) -> tuple[float, float]:
         """Low and high end."""
-        errors = (math.hypot(self.stderr, self.smoothing, side * self.cut) for side in (_CUT_DOWN, _CUT_UP))
-        down, up = (float(_reach(error, self.stderr, self.tails, self.confidence)) for error in errors)
+        errors = self.stderr, math.hypot(self.stderr, self.smoothing), self.cut, self.excess
+        down, up = (float(side) for side in _sides(*errors, self.tails, self.confidence))
         return self.value - down, self.value + up + self.beyond
 
 
@@ -226,11 +226,20 @@ class Windows:
         >>> Windows(nothing, np.ones(1), *[nothing] * 6).intervals()[1].round(2)
         array([1.96])
         """
-        errors = (
-            np.sqrt(self.stderrs**2 + self.smoothing**2 + (side * self.cut) ** 2) for side in (_CUT_DOWN, _CUT_UP)
-        )
-        down, up = (_reach(error, self.stderrs, self.tails, confidence) for error in errors)
+        errors = self.stderrs, np.hypot(self.stderrs, self.smoothing), self.cut, self.excess
+        down, up = _sides(*errors, self.tails, confidence)
         return self.values - down, self.values + up + self.beyond
+
+
+def _sides(
+    stderr: float | Floats, error: float | Floats, cut: float | Floats, excess: float | Floats, tails: Any, level: float
+) -> tuple[Floats, Floats]:
+    """How far an interval reaches down and up. `error` is that of the sum of cut values.
+
+    No sum is smaller than that of its cut values: downwards, what was added back is wrong by no more than all of it.
+    """
+    down, up = (_reach(np.hypot(error, side * np.asarray(cut)), stderr, tails, level) for side in (_CUT_DOWN, _CUT_UP))
+    return np.minimum(down, _reach(error, stderr, tails, level) + np.maximum(excess, 0.0)), up
 
 
 def _reach(error: float | Floats, stderr: float | Floats, tails: float | Floats, confidence: float) -> Floats:

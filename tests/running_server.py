@@ -69,5 +69,5 @@ def answer(connection):
 
 
 def upload(body, headers="", media_type=BINARY_REPORTS):
-    lines = f"host: collector\r\ncontent-type: {media_type}\r\n{headers}content-length: {len(body)}\r\n"
+    lines = f"host: localhost\r\ncontent-type: {media_type}\r\n{headers}content-length: {len(body)}\r\n"
     return f"POST {REPORTS} HTTP/1.1\r\n{lines}\r\n".encode() + body

@@ -16,6 +16,32 @@ const PAGES = {
   "a page of streams": ["ToPLClient", "BrowserStore"],
 };
 
+/** Properties that neither a caller nor a file, a message or a browser names: they are shortened like variables. */
+const OWN_PROPERTIES = [
+  "changesArePublic",
+  "charged",
+  "checkTheta",
+  "coordinate",
+  "domains",
+  "drawInstantaneous",
+  "drawPermanent",
+  "firstView",
+  "hasOwnCell",
+  "isAssigned",
+  "isKeptIn",
+  "isMemoised",
+  "isOrdinal",
+  "isPoints",
+  "isRotating",
+  "isSummed",
+  "outcomes",
+  "permanentPerReport",
+  "responses",
+  "secretBelow",
+  "secretCoin",
+  "tableNames",
+];
+
 async function minified(contents) {
   const stdin = { contents, resolveDir: folder };
   const bundled = await build({
@@ -24,6 +50,7 @@ async function minified(contents) {
     format: "esm",
     minify: true,
     charset: "utf8",
+    mangleProps: new RegExp(`^(${OWN_PROPERTIES.join("|")})$`),
     write: false,
     target: "es2022",
   });

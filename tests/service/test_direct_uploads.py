@@ -3,8 +3,11 @@
 import asyncio
 import random
 import re
+import socket
+import struct
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 from uvicorn.server import ServerState
@@ -111,6 +114,37 @@ def test_requests_that_are_sent_together_are_answered_in_order(server):
         answers = [answer(connection) for _ in texts]
     assert [status for status, _, _ in answers] == [200] * 4
     assert [b'"accepted":1' in body for _, _, body in answers] == [True, False, True, True]
+
+
+def test_whoever_leaves_before_all_answers_is_no_failure(server, caplog):
+    """uvicorn tells the last of several requests only; the others wrote to a connection that was closed."""
+    people = [f"left {number}" for number in range(4)]
+    texts = [upload(binary_body([(uid, report_of(uid))]), THROUGH_THE_APPLICATION) for uid in people]
+    with caplog.at_level("ERROR"), server.connected() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # it is reset
+        connection.sendall(b"".join(texts))
+        assert answer(connection)[0] == 200
+    with server.connected() as connection:
+        connection.sendall(upload(binary_body([("stays", report_of("stays"))])))
+        assert answer(connection)[0] == 200
+    assert not caplog.records
+
+
+def test_one_answer_to_a_body_that_is_refused_before_it_has_arrived(server):
+    """The rest of it is dropped, up to the size of a body, and the connection goes on."""
+    refused = "deniable-user: *\r\n"
+    with server.connected() as connection:
+        for _ in range(2):
+            connection.sendall(upload(b"\0" * 900_000, refused))
+            assert answer(connection)[0] == 403
+        connection.sendall(upload(binary_body([("rest", report_of("rest"))])))
+        assert answer(connection)[0] == 200
+    text, received = upload(b"\0" * 3_000_000), b""
+    with server.connected() as connection, suppress(OSError):
+        connection.sendall(text)
+        while more := connection.recv(10_000):
+            received += more
+    assert received.count(b"HTTP/1.1 ") == received.count(b"HTTP/1.1 413 ") <= 1
 
 
 def test_a_body_in_pieces_one_that_stops_and_one_that_is_cut(server):

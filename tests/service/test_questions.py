@@ -147,6 +147,65 @@ def test_a_question_that_takes_too_long(tmp_path, keys):
     assert (answer.status, answer.json["error"]) == (504, "time")
 
 
+def test_a_store_that_takes_long_to_read_is_asked_as_it_was_and_says_so(tmp_path):
+    """Otherwise every question would read everything again, and none would ever be answered."""
+    served, moment = Served(tmp_path / "collected"), [0.0]
+    served.send(("7", report_of("7")))
+    questions = served.collector.questions
+    questions._elapsed, questions._growing = lambda: moment[0], None
+    read = questions._refreshed
+
+    def slowly(reports):
+        moment[0] += 100.0
+        return read(reports)
+
+    questions._refreshed = slowly
+    everybody = "SELECT COUNT(*) AS n FROM users"
+
+    def asked():
+        return questions.ask(lambda database: database.sql(everybody)).result(300)
+
+    assert "do not count" not in str(asked())
+    served.send(("8", report_of("8")))
+    moment[0] += 50.0
+    answer = asked()
+    assert answer.answers["n"][0].value == 1
+    assert "reports of the last 150 s do not count yet" in answer.notes[-1]
+    assert questions.ask(lambda database: str(database.explain(everybody))).result(300)  # has no notes
+    moment[0] += 51.0
+    assert asked().answers["n"][0].value == 2
+    served.close()
+
+
+def test_a_time_that_is_over_while_reports_are_read(tmp_path):
+    slow, made = Served(tmp_path / "collected", question_seconds=0.05), []
+
+    def add(keys):
+        changed, text = keys.with_key("dashboard", "ask")
+        made.append(text)
+        return changed
+
+    slow.collector.keys.change(add)
+    slow.send(("7", report_of("7")))
+    questions, begun, go = slow.collector.questions, threading.Event(), threading.Event()
+    read = questions._refreshed
+
+    def slowly(reports):
+        begun.set()
+        go.wait(30)
+        return read(reports)
+
+    questions._refreshed = slowly
+    first = questions.ask(repr)
+    assert begun.wait(60)
+    answer = ask(slow, made[0], sql=COUNT)
+    go.set()
+    assert (answer.status, answer.json["error"]) == (503, "reading")
+    assert answer.headers["retry-after"] == "10"
+    assert first.result(300) == "Database(users: 1 report)"  # what was begun goes on
+    slow.close()
+
+
 def test_a_server_that_stops_ends_the_question_that_runs(tmp_path):
     served, begun = Served(tmp_path / "collected"), threading.Event()
     served.send(("7", report_of("7")))

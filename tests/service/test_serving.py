@@ -136,7 +136,7 @@ def test_tls_a_slow_body_and_too_many_connections(tmp_path):
             plain.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
             assert b" 200 " not in plain.recv(1000)
         with connected() as slow:
-            slow.sendall(f"POST {REPORTS} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nhalf".encode())
+            slow.sendall(f"POST {REPORTS} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\nhalf".encode())
             assert b" 408 " in slow.recv(1000)
         held = [connected() for _ in range(6)]
         deadline, answers = time.monotonic() + 20, set()

@@ -125,9 +125,15 @@ def test_no_answer_repeats_the_host_of_a_request(served):
 def test_a_loopback_port_is_open_except_to_what_was_forwarded(tmp_path):
     served, report = Served(tmp_path / "collected"), report_of("7")
     assert served.send(("7", report)).status == 200
-    for header in ("forwarded", "x-forwarded-for", "via", "x-real-ip"):
-        answer = served.send(("7", report), headers={header: "203.0.113.9"})
-        assert (answer.status, answer.json["error"]) == (401, "forwarded")
+    forwarded = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "via", "x-real-ip")
+    # A proxy may leave no other trace than a name; a page may have made its own name lead here.
+    names = ("collector.example", "evil.example:8710", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.7")
+    for headers in (*({header: "203.0.113.9"} for header in forwarded), *({"host": name} for name in names)):
+        answer = served.send(("7", report), headers=headers)
+        assert (answer.status, answer.json["error"]) == (401, "forwarded"), headers
+        assert served.get("/metrics", headers=headers).status == 401, headers
+    for name in ("localhost", "LOCALHOST:8710", "127.0.0.1:8710", "[::1]:8710", "[::1]"):
+        assert served.send(("7", report), headers={"host": name}).status == 200, name
     served.close()
     opened = Served(tmp_path / "collected", open=True, **ELSEWHERE)
     assert opened.send(("7", report), client="203.0.113.9").json["repeated"] == 1

@@ -63,12 +63,17 @@ export class Uploader {
     this.#running?.wake();
   }
 
-  /** The lines of the queue, after they were changed. */
+  /** The lines of the queue, after they were changed. What waits follows the hash of the collection that it is of. */
   #change(change = (lines) => lines) {
     return alone(this.#queue, async () => {
-      const before = (await readContent(this.#queue, FORMAT, REPAIR)) ?? [],
-        lines = change(before);
-      if (lines.length !== before.length) await writeContent(this.#queue, FORMAT, lines);
+      const mine = this.#client.collection?.sha256,
+        [of = mine, ...before] = (await readContent(this.#queue, FORMAT, REPAIR)) ?? [];
+      // Reports of two collections in one queue would reach one collector, which refuses some for good.
+      if (of !== mine)
+        throw new Failure("the queue holds reports of another collection. Nothing was sent. Use one queue per collection.");
+      const lines = change(before);
+      if (lines.length !== before.length)
+        await writeContent(this.#queue, FORMAT, lines.length ? [mine, ...lines] : lines);
       return (this.#lastKnown = lines);
     });
   }

@@ -81,6 +81,37 @@ test("batches have at most 100 reports", async () => {
   collector.close();
 });
 
+test("a queue belongs to one collection until it is empty", async () => {
+  const collector = await pretend({}),
+    queue = new ProcessStore();
+  const of = async (name) => {
+    const client = (await collectionOf([table("users", [ordinal("age", 1, 95)])], { name })).client({
+      memory: new ProcessStore(),
+    });
+    return new Uploader(client, collector.url, { user: 7, queue });
+  };
+  const [shop, bank] = [await of("shop"), await of("bank")];
+  await shop.add("users", [{ age: 31 }]);
+  for (const refused of [
+    () => bank.add("users", [{ age: 31 }]),
+    () => bank.send(),
+    () => bank.deliver(1),
+    () => bank.waiting(),
+  ])
+    await assert.rejects(refused(), /holds reports of another collection. Nothing was sent/);
+  assert.equal(bank.flush(), false);
+  assert.equal(collector.seen.length, 0);
+  assert.equal(await shop.send(), true);
+  await bank.add("users", [{ age: 31 }]);
+  assert.equal(await bank.send(), true);
+  await assert.doesNotReject(shop.waiting());
+  assert.deepEqual(
+    collector.seen.map(({ path }) => path.split("/")[4]),
+    ["shop", "bank"],
+  );
+  collector.close();
+});
+
 test("refusals are counted and forgotten, tokens are fetched anew", async () => {
   let tokens = 0;
   const collector = await pretend({ body: { accepted: 0, failed: [{ index: 0, reason: "conflict" }] } });

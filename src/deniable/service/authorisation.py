@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from starlette.requests import Request
 from starlette.types import Scope
@@ -19,7 +20,7 @@ from deniable.tables.schema.pseudonyms import PSEUDONYM
 VOUCHED_HEADER = "deniable-user"
 EVERYBODY = "*"
 _ONLY_ONCE = ("authorization", VOUCHED_HEADER, "content-type", "content-encoding")
-_FORWARDED = frozenset(("forwarded", "x-forwarded-for", "x-real-ip", "via"))
+_FORWARDED = frozenset(("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"))
 
 
 def address_of(request: Request) -> str:
@@ -66,9 +67,10 @@ def uploader(collector: Collector, headers: Mapping[str, str], address: str) -> 
     if collector.settings.needs_token:
         needed = "a proxy that is listed" if collector.folder.collection.ids == PSEUDONYM else "a token"
         raise Refused(401, "no_token", f"Uploads need {needed}.")
-    if not collector.settings.open and not _FORWARDED.isdisjoint(headers):
+    if not collector.settings.open and not is_direct(headers):
         # The port is open because only this machine can reach it, and this came from elsewhere.
-        raise Refused(401, "forwarded", "Forwarded uploads need a token, or a proxy that is listed.")
+        words = "Uploads that were forwarded, or sent to another name than localhost, need a token, or a listed proxy."
+        raise Refused(401, "forwarded", words)
     return None
 
 
@@ -92,9 +94,27 @@ def refuse_expired(keys: Keys, presented: str, now: float) -> None:
 
 def is_local(collector: Collector, request: Request) -> bool:
     """Whether a request comes from this machine itself, through no proxy that says so."""
-    return (
-        collector.settings.is_loopback and is_loopback(address_of(request)) and _FORWARDED.isdisjoint(request.headers)
-    )
+    return collector.settings.is_loopback and is_loopback(address_of(request)) and is_direct(request.headers)
+
+
+def is_direct(headers: Mapping[str, str]) -> bool:
+    """Whether a request to a loopback port was meant for this machine.
+
+    A proxy may say that it forwards, or only leave the name under which it was asked. And a web page can make its own
+    name lead to this machine after it was loaded; the browser then asks under that name.
+    """
+    return _FORWARDED.isdisjoint(headers) and names_this_machine(headers.get("host", ""))
+
+
+@lru_cache(maxsize=64)
+def names_this_machine(host: str) -> bool:
+    """Whether a Host header names this machine and nothing else; without one, nobody was asked under another name.
+
+    >>> [names_this_machine(host) for host in ("127.0.0.1:8710", "[::1]:8710", "localhost", "", "collector.example")]
+    [True, True, True, True, False]
+    """
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    return name.lower() in ("", "localhost") or is_loopback(name)
 
 
 def bearer(headers: Mapping[str, str]) -> str | None:

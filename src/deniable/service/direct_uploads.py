@@ -316,5 +316,5 @@ class UploadHttp(BoundedHttp):
 def upload_http(uploads: DirectUploads) -> type[asyncio.Protocol]:
     """The protocol of a collector, with its limits."""
     settings = uploads.collector.settings
-    limits = {"header_bytes": settings.header_bytes, "header_seconds": settings.header_seconds, "uploads": uploads}
-    return type("UploadHttp", (UploadHttp,), limits)
+    limits = {"header_bytes": settings.header_bytes, "header_seconds": settings.header_seconds}
+    return type("UploadHttp", (UploadHttp,), {**limits, "rest_bytes": settings.body_bytes, "uploads": uploads})

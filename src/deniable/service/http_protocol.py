@@ -1,8 +1,11 @@
-"""uvicorn's HTTP protocol with two limits that it lacks: the size of a request's head, and the time it may take."""
+"""uvicorn's HTTP protocol with limits that it lacks: the size of a request's head and the time it may take, and how
+much of a body is read after it was refused. When the other side leaves, all its requests learn it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -16,11 +19,15 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extr
 
     header_bytes: ClassVar[int] = 16_384
     header_seconds: ClassVar[float] = 10.0
+    rest_bytes: ClassVar[int] = 2**20
+    """Of a body whose request is answered already: read and dropped, so that whoever sends it gets to the answer."""
 
     def connection_made(self, transport: Any) -> None:
         """A connection that sends nothing is closed as well."""
         super().connection_made(transport)
         self._head_size, self._in_head, self._refused = 0, True, False
+        self._in_body, self._rest_size = False, 0
+        self._cycles = deque[Any]()  # requests that are not answered yet, and some that are
         self._head_ends: asyncio.TimerHandle | None = None
         self._start_timer()
 
@@ -33,9 +40,16 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extr
             self.transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Count what arrives before the end of the headers."""
+        """Count what arrives before the end of the headers, and what is left of a body that nobody waits for."""
         if not self._in_head and (self.cycle is None or self.cycle.response_complete):
-            self._in_head, self._head_size = True, 0
+            if not self._in_body:
+                self._in_head, self._head_size = True, 0
+            else:
+                self._rest_size += len(data)
+                if self._rest_size > self.rest_bytes:
+                    self.transport.close()
+                    return
+                self._start_timer()
         if self._in_head:
             self._head_size += len(data)
         super().data_received(data)
@@ -55,7 +69,12 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extr
             self.transport.write(_TOO_LARGE)
             self.transport.close()
         else:
+            self._in_body, self._rest_size = True, 0
             super().on_headers_complete()
+            while self._cycles and self._cycles[0].response_complete:
+                self._cycles.popleft()
+            if self.cycle is not None:
+                self._cycles.append(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         """What follows a head that was refused is dropped."""
@@ -64,13 +83,20 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extr
 
     def on_message_complete(self) -> None:
         """The request is whole."""
+        self._in_body = False
+        self._stop_timer()  # of the rest of a body
         if not self._refused:
             super().on_message_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The other side has left."""
+        """The other side has left. uvicorn tells only the last request that was sent."""
         self._stop_timer()
         super().connection_lost(exc)
+        for cycle in self._cycles:
+            if not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
+        self._cycles.clear()
 
     def _stop_timer(self) -> None:
         self._in_head = False

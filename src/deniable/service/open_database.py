@@ -3,7 +3,9 @@
 Questions are answered by one thread, one after the other, and only so many may wait. An answer sees every report that
 was acknowledged a second before it was asked. Of a refreshed database only what is new is read, where the store says
 what that is (`growing`), else only tables and rounds that have grown. From the first question on it is refreshed every
-second, asked or not: so a question never waits for more than a second's reports.
+second, asked or not: so a question never waits for more than a second's reports. Where everything is read again and
+that takes long, questions are answered from what was read, for as long as that took, and answers say how old it is:
+otherwise a large store that grows would only ever be read.
 A question whose asker has left ends before its turn, or at the next block of reports.
 """
 
@@ -13,6 +15,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from threading import Event, Lock, Thread
 from typing import TypeVar
 
@@ -24,11 +27,14 @@ from deniable.engines.collecting.collected_reports import Reports
 from deniable.engines.collecting.stored_reports import CollectorFolder, joined_rounds, stored_tables
 from deniable.engines.local.growing_store import growing
 from deniable.errors import Failure
+from deniable.queries.answers.result import Result
 from deniable.service.pseudonym_rules import check_may_ask
 from deniable.stores.collector.upload import CollectorStore
 
 MOST_WAITING = 16
 FRESH_S = 1.0
+LONG_S = 10.0
+"""Reading that takes longer is not repeated before as much time has passed."""
 MOST_KEPT_REPORTS = 20_000_000
 """Above this, reports are not kept in memory: the folder is opened anew, in files."""
 Given = TypeVar("Given")
@@ -56,6 +62,8 @@ class OpenDatabase:
         self._growing = growing(folder, store)
         self._fresh_s = 0.0
         self._following: Thread | None = None
+        self.reading = False
+        """Whether a question waits for reports that are being read."""
 
     def ask(self, question: Callable[[Database], Given], ended: Callable[[], bool] = lambda: False) -> Future[Given]:
         """Queue a question. It is not begun, or not finished, once `ended` says that nobody waits for it."""
@@ -67,7 +75,7 @@ class OpenDatabase:
             with ends_when(self._closing.is_set):  # if only the asker leaves, the next one finds it opened
                 database = self._database()
             with ends_when(lambda: self._closing.is_set() or ended()):
-                return question(database)
+                return self._dated(question(database))
 
         return self._queued(answered)
 
@@ -101,12 +109,27 @@ class OpenDatabase:
         if self._opened is None or now - self._opened[1] >= self._fresh_s:
             summary = self._store.summary()
             if self._opened is None or summary.version != self._opened[0]:
-                self._opened = (summary.version, now, self._refreshed(sum(summary.counts.values())))
+                self.reading = True
+                try:
+                    self._opened = (summary.version, now, self._refreshed(sum(summary.counts.values())))
+                finally:
+                    self.reading = False
                 # What costs little is done often: half of the time at most goes into it.
-                self._fresh_s = min(FRESH_S, 2 * (self._elapsed() - now))
+                took = self._elapsed() - now
+                self._fresh_s = 2 * took if took > LONG_S else min(FRESH_S, 2 * took)
             else:
                 self._opened = (summary.version, now, self._opened[2])
         return self._opened[2]
+
+    def _dated(self, answer: Given) -> Given:
+        """An answer that says how old its reports are, where later ones are there already."""
+        assert self._opened is not None  # noqa: S101 - it was asked
+        version, read, _ = self._opened
+        age = self._elapsed() - read
+        if age <= LONG_S or not isinstance(answer, Result) or self._store.summary().version == version:
+            return answer
+        note = f"reports of the last {age:.0f} s do not count yet, because reading all of them takes long"
+        return replace(answer, notes=(*answer.notes, note))
 
     def _follow(self) -> None:
         """Keep an opened database fresh; what fails here fails again at the next question, which says so."""

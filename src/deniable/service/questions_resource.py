@@ -131,6 +131,9 @@ async def answer_in_time(collector: Collector, request: Request, begin: Begin[Gi
     except TooManyQuestions:
         raise Refused(429, "questions", "Too many questions wait. Ask again later.", wait_s=5) from None
     except TimeoutError:
+        if collector.questions.reading:
+            words = "Reports are being read, which goes on after this. Ask again in a while."
+            raise Refused(503, "reading", words, wait_s=10) from None
         raise Refused(504, "time", "The answer takes too long. Ask for fewer groups or terms.") from None
     except BadInput as problem:
         raise Refused(400, "refused", str(problem), start=getattr(problem, "start", None)) from None

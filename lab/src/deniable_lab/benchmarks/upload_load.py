@@ -98,7 +98,7 @@ def send_all(
 ) -> Load:
     """Send bodies over so many connections, and wait for all answers. Requests are made before the clocks start."""
     head = (
-        f"POST {path} HTTP/1.1\r\nhost: collector\r\ncontent-type: {media_type}\r\n{headers}content-length: %d\r\n\r\n"
+        f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {media_type}\r\n{headers}content-length: %d\r\n\r\n"
     ).encode()
     load, requests = Load(), iter([(head % len(body) + body, body) for body in bodies])
 

@@ -16,9 +16,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deniable.arrays import Integers
 from deniable.cancellation import checkpoint
 from deniable.disk_faults import writing
 from deniable.engines.collecting.folder_writing import even_batches
@@ -95,10 +97,11 @@ def _usual_families(columns: tuple[str, ...], batches: Iterable[StoredRows]) -> 
     families: dict[str, Counter[str]] = defaultdict(Counter)
     fractions: set[str] = set()
     for rows in batches:
-        for public in rows.publics.to_pylist():
-            for column, value in json.loads(public or "{}").items():
+        distinct, which = _distinct(rows.publics)
+        for values, times in zip(distinct, np.bincount(which, minlength=len(distinct)).tolist(), strict=True):
+            for column, value in values.items():
                 if value is not None:
-                    families[column][value_family(value)] += 1
+                    families[column][value_family(value)] += times
                     if isinstance(value, float):
                         fractions.add(column)
     kinds = {"str": pa.string(), "bool": pa.bool_(), "": pa.string()}
@@ -108,6 +111,13 @@ def _usual_families(columns: tuple[str, ...], batches: Iterable[StoredRows]) -> 
         number = pa.float64() if column in fractions else pa.int64()
         usual[column] = (family, kinds.get(family, number))
     return usual
+
+
+def _distinct(publics: pa.Array) -> tuple[list[dict[str, Any]], Integers]:
+    """The public attributes that occur, each parsed once, and which of them every row has."""
+    encoded = publics.dictionary_encode(null_encoding="encode")
+    values = [json.loads(text or "{}") for text in encoded.dictionary.to_pylist()]
+    return values, np.asarray(encoded.indices).astype(np.int64)
 
 
 def _table(
@@ -121,11 +131,15 @@ def _table(
     uids, reports, publics = rows
     public: dict[str, pa.Array] = {}
     if usual:
-        values = [json.loads(text or "{}") for text in publics.to_pylist()]
-        kept = [index for index, value in enumerate(values) if _fits(value, usual)]
-        uids, reports = (column.take(pa.array(kept, pa.int64())) for column in (uids, reports))
+        distinct, which = _distinct(publics)
+        fits = np.array([_fits(values, usual) for values in distinct], dtype=np.bool_)
+        if not fits.all():
+            kept = np.flatnonzero(fits[which])
+            uids, reports, which = uids.take(pa.array(kept)), reports.take(pa.array(kept)), which[kept]
+            distinct = [values if fit else {} for values, fit in zip(distinct, fits.tolist(), strict=True)]
         for column, (_, kind) in usual.items():
-            public[column] = public_column([values[index].get(column) for index in kept]).cast(kind)
+            held = public_column([values.get(column) for values in distinct])
+            public[column] = held.cast(kind).take(pa.array(which))
     return wire_table(collection, name, uids, wire_reports(reports), public, simulation=simulation)
 
 

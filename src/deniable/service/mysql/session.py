@@ -157,6 +157,8 @@ class AskingSession(Session):  # type: ignore[misc] # an extra
             raise MysqlError("Too many questions wait. Ask again later.", ErrorCode.CON_COUNT_ERROR) from None
         except TimeoutError:
             words = "The answer takes too long. Ask for fewer groups or terms."
+            if self._collector.questions.reading:
+                words = "Reports are being read, which goes on after this. Ask again in a while."
             raise MysqlError(words, ErrorCode.UNKNOWN_ERROR) from None
         finally:
             ended.set()

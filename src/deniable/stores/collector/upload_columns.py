@@ -17,6 +17,7 @@ from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deniable.arrays import Integers
@@ -75,7 +76,8 @@ class RowColumns:
         ends, _ = offsets_and_data(self.texts)
         publics = pa.nulls(len(self), pa.string())
         if ends[0] != ends[-1]:
-            publics = pa.array([text[1:].decode() if text else None for text in self.texts.to_pylist()], pa.string())
+            plain = pc.binary_replace_slice(self.texts, 0, len(_TEXT), b"").cast(pa.string())
+            publics = pc.if_else(pc.equal(pc.binary_length(self.texts), 0), pa.scalar(None, pa.string()), plain)
         return StoredRows(self.uids.cast(pa.string()), self.reports, publics)
 
 

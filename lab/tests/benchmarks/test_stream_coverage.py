@@ -8,12 +8,12 @@ from deniable_lab.benchmarks.stream_coverage import LEAST, LENGTHS, MOST, SHAPES
 
 def test_windows_of_a_few_streams_are_covered():
     """A small look at what the slow test below measures."""
-    for shape in SHAPES:
+    for shape in set(SHAPES) - {"meter readings"}:
         (shares,) = shares_inside(shape, [21_600], days=3, repetitions=12).values()
         assert shares.mean() >= 0.93, shape
     # On days and nights no window may be much worse than the others, wherever its ends are.
     (shares,) = shares_inside("meter readings", [21_600], days=3, repetitions=24).values()
-    assert shares.mean() <= MOST
+    assert 0.93 <= shares.mean() <= MOST
     assert np.quantile(shares, 0.05) >= 0.83  # 24 repetitions at 95 %: at least 20 in 24 with a chance of 97 %
 
 

@@ -16,12 +16,15 @@ they happen.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from deniable.arrays import Floats, Integers
 
 _LEAST = 1e-300
+_AT_ONCE = 2**14
+"""Sums that are compared with runs of every length at once."""
 _STEEPEST = 4
 """Δ grows at most as this power of the length. An even slope does that, bursts and steps less."""
 
@@ -56,13 +59,12 @@ class Roughness:
         return self._misses(np.minimum(length, block - length), block, 1 / 2)
 
     def _misses(self, over: Integers, block: int, beyond: float) -> Floats:
-        runs = block / 2 ** np.arange(1, block.bit_length() + 1)
-        runs = runs[runs >= 0.5]
-        each = self._differences(np.maximum(runs, 1.0)) * np.minimum(runs, 1.0)
-        chance = float((each / runs).min())
-        result = chance / 2 * over * (1 - over / block)
-        for run, square in zip(runs.tolist(), (each - chance * runs).tolist(), strict=True):
-            result += square / 4 * np.where(over < run, (over / run) ** 2, beyond)
+        chance, runs, squares = _unknown_parts(self, block)
+        result = np.ascontiguousarray(chance / 2 * over * (1 - over / block))
+        for first in range(0, result.size, _AT_ONCE):
+            part = slice(first, first + _AT_ONCE)
+            hats = over.ravel()[part, None] / runs
+            result.ravel()[part] += np.where(hats < 1, hats * hats, beyond) @ squares
         return np.where(over > 0, result, 0.0)
 
     def weighed(self, lengths: tuple[float, ...], squares: tuple[float, ...], doubts: tuple[float, ...]) -> Roughness:
@@ -99,3 +101,13 @@ class Roughness:
         ]
         lengths, squares = zip(*below, (length, square), strict=True)
         return Roughness(lengths, squares)
+
+
+@lru_cache(maxsize=256)
+def _unknown_parts(roughness: Roughness, block: int) -> tuple[float, Floats, Floats]:
+    """What independent values take off Δ; then the lengths of runs of a block, and Δ/4 that is left at each."""
+    runs = block / 2 ** np.arange(1, block.bit_length() + 1)
+    runs = runs[runs >= 0.5]
+    each = roughness._differences(np.maximum(runs, 1.0)) * np.minimum(runs, 1.0)
+    chance = float((each / runs).min())
+    return chance, runs, (each - chance * runs) / 4

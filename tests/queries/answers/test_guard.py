@@ -7,8 +7,10 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.queries.answers.guard import GUARDED, limited
+from deniable.queries.answers.estimation import Moments, answer
+from deniable.queries.answers.guard import GUARDED, limits
 from deniable.queries.grids.learnt_density import LearntDensity
+from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.bounding_plan import bounding_plans
 from deniable.queries.weights.between_points import between_points
 
@@ -135,11 +137,36 @@ def test_model_errors_stay_within_what_cells_leave_open():
     model = np.diag([4.0, 400.0, 0.0])[None]
     model[0, 0, 1] = model[0, 1, 0] = 20.0
     furthest, ends = np.array([[50.0, 10.0, 7.0]]), np.array([[1.0, 1.0, 1.0]])
-    within = limited(model, furthest, ends)[0]
+
+    def limited(ends):
+        scale = limits(model, furthest, ends)
+        return (model * scale[:, :, None] * scale[:, None, :])[0]
+
+    within = limited(ends)
     assert np.sqrt(np.diag(within)).tolist() == pytest.approx([10.0, 5.0, 0.0])  # at least a fifth, at most a half
     assert within[0, 1] / np.sqrt(within[0, 0] * within[1, 1]) == pytest.approx(20 / 40)  # as dependent as before
-    four = limited(model, furthest, np.array([[4.0, 1.0, 1.0]]))[0]
+    four = limited(np.array([[4.0, 1.0, 1.0]]))
     assert np.sqrt(four[0, 0]) == pytest.approx(5.0)  # four places are off independently
+
+
+def test_a_ratio_has_the_model_error_of_sums_that_are_off_together():
+    question = parse("SELECT AVG(x) FROM t WHERE x < 5", dn.Collection(TABLE, epsilon=1.0))
+    assert str(question.outputs[0].formula) == "(19.5 + (m1 / m0))"
+    model = 100.0**2 * np.outer([1.0, 13 - 19.5], [1.0, 13 - 19.5])[None]  # 100 rows of 13 may be missing
+    scale = np.array([[1.0, 0.8]])
+    moments = Moments(
+        keys=((),),
+        users=np.array([2000.0]),
+        sums=np.array([[1000.0, -9_500.0]]),
+        crosses=np.array([[[1500.0, -15_000.0], [-15_000.0, 200_000.0]]]),
+        between=np.zeros((1, 2, 2)),
+        private=np.zeros(1, dtype=np.int64),
+        known=np.zeros((1, 2), dtype=bool),
+        unlimited=(model, scale),
+    )
+    limited = model * scale[:, :, None] * scale[:, None, :]
+    average = answer(question, moments, single_rows=True, model=limited).scalar()
+    assert average.model == pytest.approx(100 * (13 - 10) / 1000)
 
 
 def test_an_answer_is_never_many_errors_off_whatever_hides_in_cells():

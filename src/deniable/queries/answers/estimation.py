@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from deniable.arrays import Booleans, Floats, Integers
+from deniable.queries.answers.allowed import Allowed, cut
 from deniable.queries.answers.answer_options import DEFAULTS, AnswerOptions
 from deniable.queries.answers.ratio_intervals import SHARP, ratio_interval, ratio_of
 from deniable.queries.answers.result import UNCLEAR, Estimate, Result, are_years
@@ -32,22 +33,6 @@ FEW_USERS = 30
 FEW_CARRY = "few: about {} {} the variance here: errors may be far larger than shown"
 CHOSEN = "chosen by noisy estimates: too extreme on average; use simultaneous intervals"
 BIASED = "clipped to what is possible: biased, and intervals may not cover"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Allowed:
-    """What cells allow moments to be, whatever the data is like: rows × moments; infinite where nobody knows."""
-
-    least: Floats
-    most: Floats
-    errors: tuple[Floats, Floats]
-    """The standard errors of both."""
-
-    def interval(self, moment: int, values: Floats, near: Floats, reach: float) -> tuple[Floats, Floats]:
-        """The interval of a moment to both sides of its value, without what cells exclude beyond their noise."""
-        least = self.least[:, moment] - reach * self.errors[0][:, moment]
-        most = self.most[:, moment] + reach * self.errors[1][:, moment]
-        return np.maximum(values - near, np.minimum(least, values)), np.minimum(values + near, np.maximum(most, values))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +67,8 @@ class Moments:
     """rows × moments: whether cells show without any assumption that a moment is above zero; None if nobody looked."""
     allowed: Allowed | None = None
     """What cells show without any assumption of what moments can be; None if nothing is assumed, or nobody looked."""
+    unlimited: tuple[Floats, Floats] | None = None
+    """Expected products of biases before bounds limited them, and by how much they multiply each moment's."""
 
 
 def over_rounds(moments: Moments, rounds: Rounds, people: float, asked: int) -> Moments:
@@ -184,7 +171,8 @@ def answer(
     end = None if question.limit is None else question.offset + question.limit
     order = order[question.offset : end]
     answers: dict[str, tuple[Estimate, ...]] = {}
-    reach = NormalDist().inv_cdf(1 - (1 - options.confidence) / together / 2)
+    tail = (1 - options.confidence) / together / 2
+    reach = NormalDist().inv_cdf(1 - tail)
     unclear, fewest = False, math.inf
     for output in question.outputs:
         if not output.shown:
@@ -203,8 +191,10 @@ def answer(
                 values = np.maximum(values, 0.0)
         bounds = estimates.bounds(output.formula, reach)
         if bounds is None and moments.allowed is not None and isinstance(output.formula, Moment):
-            near = reach * np.hypot(errors, biases)
-            bounds = moments.allowed.interval(output.formula.number, values, near, max(reach, CLEAR))
+            near = errors, biases
+            bounds = moments.allowed.interval(output.formula.number, values, near, reach, tail, max(reach, CLEAR))
+            if output.possible is not None:  # nor more rows than there are, where something is assumed of them
+                bounds = cut(bounds, values, (low * scale, high * scale), biases > 0)
         elif bounds is not None and output.possible is not None and not output.adds_up:
             bounds = np.clip(bounds[0], *output.possible), np.clip(bounds[1], *output.possible)
         is_year = not output.adds_up and output.possible is not None and are_years(*output.possible)
@@ -288,6 +278,14 @@ class _FormulaEstimates:
         """The covariance of the moments that it uses, in every row."""
         return covariance(self.question, self.moments, self._single_rows, moments_of(formula))
 
+    def model(self, formula: Formula) -> Floats:
+        """Expected products of biases, those of several moments as they are expected together."""
+        used = sorted(moments_of(formula))
+        if self.moments.unlimited is None or len(used) < 2:
+            return self._model
+        model, limits = self.moments.unlimited
+        return np.asarray(model * np.square(limits[:, used].max(axis=1))[:, None, None])
+
     def separate(self, formula: Formula) -> Floats | None:
         """The same from what users contribute in single rounds, where that is another estimate."""
         moments = self.moments
@@ -302,19 +300,19 @@ class _FormulaEstimates:
 
         Where they are unclear, or beyond any float, the first two are NaN and there is no model error to show.
         """
-        spread = self.spread(formula)
+        spread, model = self.spread(formula), self.model(formula)
         with np.errstate(all="ignore"):
             valued = evaluate(
                 formula,
                 self.moments.sums,
-                spread + self._model,
+                spread + model,
                 self.question.counts,
                 self.moments.above_zero,
             )
             variance, separate = valued.variance(spread), self.separate(formula)
             if separate is not None:
                 variance = np.minimum(variance, valued.variance(separate))
-            errors, biases = np.sqrt(variance), np.sqrt(valued.variance(self._model))
+            errors, biases = np.sqrt(variance), np.sqrt(valued.variance(model))
             clear = valued.clear & np.isfinite(valued.value) & np.isfinite(errors) & np.isfinite(biases)
         return (
             np.where(clear, valued.value, math.nan),
@@ -335,7 +333,7 @@ class _FormulaEstimates:
             inner = self.bounds(formula.of, reach)
             return formula.of_interval(*((values - near, values + near) if inner is None else inner))
         assert ratio is not None  # noqa: S101 - the other case has returned
-        low, high, away = ratio_interval(ratio, self.moments.sums, self.spread(formula) + self._model, reach)
+        low, high, away = ratio_interval(ratio, self.moments.sums, self.spread(formula) + self.model(formula), reach)
         plain = (away > SHARP) & ~np.isnan(values)
         return np.where(plain, values - near, low), np.where(plain, values + near, high)
 

@@ -10,6 +10,9 @@ that reaches it covers for sure, so a model error is never larger. And it is nev
 than `FURTHEST` errors off, whatever the data is like. Where a question leaves the borders of cells in several places,
 this is granted to each of them, and places are taken to be off independently of each other.
 
+A sum and a count of the same rows are off together, and their ratio by little. So what combines moments has the model
+error that follows from both, with the larger of the two limits, instead of one limit for each.
+
 They cut intervals, too: what is more than three standard errors of a bound beyond it is not in the interval of a count
 or a sum, however far the model error reaches.
 
@@ -25,7 +28,8 @@ from dataclasses import replace
 import numpy as np
 
 from deniable.arrays import Booleans, Floats
-from deniable.queries.answers.estimation import Allowed, Moments
+from deniable.queries.answers.allowed import Allowed
+from deniable.queries.answers.estimation import Moments
 from deniable.queries.question.formula import CLEAR
 
 GUARDED = "guard: cells contradict what was assumed here; the nearest answer that they allow is given"
@@ -50,7 +54,9 @@ def guarded(
     errors = np.sqrt(_variances(low)), np.sqrt(_variances(high))
     above = np.maximum(high.sums - moments.sums, 0.0) + SURE * errors[1]
     below = np.maximum(moments.sums - low.sums, 0.0) + SURE * errors[0]
-    model = limited(model, np.maximum(above, below), ends[moments.private])
+    changed = limits(model, np.maximum(above, below), ends[moments.private])
+    moments = replace(moments, unlimited=(model, changed))
+    model = model * changed[:, :, None] * changed[:, None, :]
     biased = (np.einsum("gii->gi", model) > 0) & (np.array(measured) < 0)
     least, most = np.where(biased, low.sums, -np.inf), np.where(biased, high.sums, np.inf)
     moments = replace(moments, allowed=Allowed(least, most, errors))
@@ -73,7 +79,8 @@ def guarded(
     together = np.einsum("gi,gj->gij", sums, sums) / np.maximum(moments.users, 1.0)[:, None, None]
     apart = replaced[:, :, None] | replaced[:, None, :]
     apart &= ~np.eye(sums.shape[1], dtype=bool)[None]
-    return replace(moments, sums=sums, crosses=np.where(apart, together, crosses), between=between), model, True
+    crosses = np.where(apart, together, crosses)
+    return replace(moments, sums=sums, crosses=crosses, between=between, unlimited=None), model, True
 
 
 def _variances(moments: Moments) -> Floats:
@@ -87,12 +94,11 @@ def _above_zero(moments: Moments) -> Booleans:
     return np.asarray(moments.sums > CLEAR * np.sqrt(_variances(moments)))
 
 
-def limited(model: Floats, furthest: Floats, ends: Floats) -> Floats:
-    """Expected products of biases that are neither larger nor smaller than bounds say; see above.
+def limits(model: Floats, furthest: Floats, ends: Floats) -> Floats:
+    """By how much model errors are multiplied so that they are neither larger nor smaller than bounds say; see above.
 
     `furthest` is how far each moment is from the further of its bounds.
     """
     stated = np.sqrt(np.maximum(np.einsum("gii->gi", model), 0.0))
     allowed = np.clip(stated, furthest / (FURTHEST * np.sqrt(ends)), furthest / SURE)
-    scale = np.divide(allowed, stated, out=np.zeros_like(stated), where=stated > 0)
-    return np.asarray(model * scale[:, :, None] * scale[:, None, :])
+    return np.divide(allowed, stated, out=np.zeros_like(stated), where=stated > 0)

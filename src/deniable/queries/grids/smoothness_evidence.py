@@ -37,6 +37,7 @@ from deniable.queries.grids.learnt_categories import Categories
 from deniable.queries.grids.learnt_density import INTERACTIONS, Learnt, LearntDensity, LearntWeight
 from deniable.queries.grids.learnt_interactions import LearntInteractions, PairOfAxes, learnt_interactions
 from deniable.queries.grids.piece_densities import contrasts_of, logarithmic, parts_inside
+from deniable.queries.grids.possible_parts import possible_parts
 from deniable.queries.grids.smoothness import Ground, believed
 from deniable.queries.weights.table_plan import Product
 from deniable.tables.designs.views import POINTS, WEIGHT, View
@@ -49,8 +50,6 @@ ALIKE_INSIDE = 0.82
 """The looseness of a piece relative to its contrast with neighbours: what both are if single values are independent."""
 TIGHT = 0.05
 """The least looseness of any piece."""
-SEEN = 0.5
-"""A piece counts as holding at least this many standard errors of what it holds."""
 FEWEST_ROWS = 0.05
 """The least part of reports that stand for rows which is believed."""
 MOST_COUNTED_CELLS = 2**12
@@ -279,7 +278,10 @@ def _under(
 def _held(
     along: Along, kernel: Floats, inside: Floats, expected: Floats, frequencies: Floats, noise: Floats
 ) -> tuple[Floats, Floats]:
-    """The part of rows in each piece, and its error: the most likely one, but none that is nothing for sure."""
+    """The part of rows in each piece, and its error: the most likely one, but none that is nothing for sure.
+
+    Pieces that are known badly may be known well together: all of them share what others leave (`possible_parts.py`).
+    """
     shares, pieces = along.known.shares, along.starts.size
     even = inside @ expected
     counted = np.ones(frequencies.size, dtype=bool) if along.of_cells is None else along.of_cells
@@ -298,7 +300,5 @@ def _held(
         scipy.linalg.solve_triangular(roots[1], even, lower=True),
     ]
     stacked = np.concatenate(rows)
-    held = scipy.optimize.nnls(stacked, np.concatenate(wanted), maxiter=30 * pieces)[0]
-    errors = np.sqrt(np.diag(np.linalg.inv(stacked.T @ stacked)))
-    held = np.maximum(held, SEEN * np.minimum(errors, even.max()))
-    return held / held.sum(), errors
+    held = possible_parts(stacked, np.concatenate(wanted), even)
+    return held / held.sum(), np.sqrt(np.diag(np.linalg.inv(stacked.T @ stacked)))

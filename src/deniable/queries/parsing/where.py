@@ -116,7 +116,7 @@ def _read(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
     if node.find(exp.Subquery, exp.Select, exp.Exists):
         key = scope.key
         repair = f"Ask two questions, or write {key} IN (SELECT {key} FROM t WHERE …)."  # noqa: S608 - not run
-        raise scope.refusal(node, "this subquery is not supported here", repair)
+        raise scope.refusal(node, "subqueries are not supported", repair)
     if not node.find(exp.Column):
         return EVERYTHING if constant_of(scope, node) is (not negated) else ()
     keyed = any(scope.is_key(column) for column in node.find_all(exp.Column))
@@ -252,9 +252,10 @@ def _in_public(scope: Scope, node: Node) -> Node:
     """A part of a condition as all engines know it: constants that are computed, EXTRACT(YEAR FROM x) as YEAR(x)."""
     if isinstance(node, exp.Extract) and (known := _PARTS_OF_DATES.get(str(node.this.name).upper())):
         return known(this=node.expression)
-    if isinstance(node, (exp.Add, exp.Sub, exp.DateAdd, exp.DateSub, exp.DateTrunc, exp.TimestampTrunc)):
-        if not node.find(exp.Column) and node.find(exp.Interval, exp.DateTrunc, exp.TimestampTrunc, exp.Cast):
-            return literal_of(constant_of(scope, node))
+    calculated = isinstance(node, (exp.Add, exp.Sub, exp.DateAdd, exp.DateSub, exp.DateTrunc, exp.TimestampTrunc))
+    dated = calculated and node.find(exp.Interval, exp.DateTrunc, exp.TimestampTrunc, exp.Cast) is not None
+    if dated and not node.find(exp.Column):
+        return literal_of(constant_of(scope, node))
     return node
 
 

@@ -55,8 +55,8 @@ def combined(node: Node, answers: Mapping[str, Interval], confidence: float, tog
     value = _value(node, {name: answers[name].value for name in used})
     pieces = max(int(MOST_BOXES ** (1 / max(len(used), 1))), 1)
     sides = [_pieces(answers[name], pieces) for name in used]
-    cuts = [np.meshgrid(*(side[end] for side in sides), indexing="ij") for end in (0, 1)] if used else [[], []]
-    low, high = _range(node, {name: (cuts[0][axis], cuts[1][axis]) for axis, name in enumerate(used)})
+    lows, highs = (np.meshgrid(*(side[end] for side in sides), indexing="ij") for end in (0, 1))
+    low, high = _range(node, dict(zip(used, zip(lows, highs, strict=True), strict=True)))
     ends = float(np.min(low)), float(np.max(high))
     if not math.isnan(value):
         ends = min(ends[0], value), max(ends[1], value)

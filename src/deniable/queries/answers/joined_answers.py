@@ -96,8 +96,9 @@ def joined_answers(tree: Node) -> JoinedAnswers | None:
     if not joins or source is None:
         return None
     tables = tree.args.get("with_")
-    inner = [_answers_of(holder.this, tables) for holder in (source, *joins)]
-    if any(select is None for select in inner) or all(select.args.get("group") is None for select in inner):
+    found = [_answers_of(holder.this, tables) for holder in (source, *joins)]
+    inner = [select for select in found if select is not None]
+    if len(inner) < len(found) or all(select.args.get("group") is None for select in inner):
         return None
     if any(tree.args.get(clause) for clause in _GROUPED_AGAIN) or any(item.find(exp.Star) for item in tree.expressions):
         problem = "joined answers can be shown and calculated with, not grouped again"

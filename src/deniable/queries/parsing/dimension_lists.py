@@ -47,15 +47,15 @@ def _listed(node: Node, inner: Node, table: Node, dimension: Dimension, refusal:
         column, outer = item.this if isinstance(item, exp.Alias) else item, node.this
     else:
         column, outer, conditions = _correlated(conditions, is_own)
-    plain = isinstance(column, exp.Column) and is_own(column) and outer is not None
-    if not plain or any(inner.args.get(clause) for clause in _NOT_OF_LISTS):
+    refused = any(inner.args.get(clause) for clause in _NOT_OF_LISTS)
+    if refused or outer is None or not isinstance(column, exp.Column) or not is_own(column):
         repair = "Write x IN (SELECT k FROM d WHERE …), or join the dimension."
         raise refusal(node, "a subquery of a dimension is a list of one of its columns", repair)
     for part in (part for condition in conditions for part in condition.walk()):
         if isinstance(part, exp.Column) and not is_own(part):
             raise refusal(part, f"the dimension has no column {part.name!r}", "Compare its columns with constants.")
-        if refused := why_not(part, ANYWHERE):
-            raise refusal(part, *refused)
+        if why := why_not(part, ANYWHERE):
+            raise refusal(part, *why)
 
     def by_name(part: Node) -> Node:
         return public_column(own[part.name.casefold()]) if isinstance(part, exp.Column) else part

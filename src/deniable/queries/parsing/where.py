@@ -140,10 +140,23 @@ def _read(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
     branched = lifted(node) if alone is None else None
     if branched is not None:
         return _branches(scope, branched, negated=negated)
+    if negated and _all_replaced(scope, node):
+        return EVERYTHING  # as COUNT(x) counts them: by the rules of the specification, every row has a value
     column, mask = _condition(scope, node)
     # What is missing makes a comparison neither true nor false, as in SQL; IS is always one of them.
     unmet = ~mask if isinstance(node, exp.Is) else ~mask & is_known_value(column.domain)
     return private(column.attribute, unmet if negated else mask)
+
+
+def _all_replaced(scope: Scope, node: Node) -> bool:
+    """Whether a condition asks where an attribute is missing, and a value took the place of what is."""
+    inner = without_parentheses(node.this) if isinstance(node, exp.Is) else None
+    if not isinstance(inner, exp.Column) or not isinstance(node.expression, exp.Null):
+        return False
+    column = scope.meaning(inner)
+    if not isinstance(column, PrivateColumn) or column.dimension is not None:
+        return False
+    return column.domain.missing is not None and column.domain.missing_position is None
 
 
 def _is_alone(scope: Scope, key: Node, *, negated: bool) -> Disjoint:

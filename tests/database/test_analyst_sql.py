@@ -213,7 +213,7 @@ def test_parts_that_do_not_fit(pair):
         ),
         ("SELECT COUNT(*) / (SELECT age FROM people) FROM people", "a subquery here is one aggregate"),
         ("SELECT MEDIAN(kind) FROM people", "quantiles are of numbers"),
-        ("SELECT MEDIAN(age) + 1 FROM people", "quantiles are answers of their own"),
+        ("SELECT SIN(MEDIAN(age)) FROM people", "SIN of such answers is not possible"),
         ("SELECT QUANTILE_CONT(age, 3) FROM people", "a share from 0 to 1"),
         ("DESCRIBE nothing", "there is no table 'nothing'"),
         ("SHOW DATABASES", "only tables are shown"),

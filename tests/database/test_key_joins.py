@@ -55,7 +55,10 @@ def noisy():
         ("SELECT COUNT(*) FROM transactions JOIN products USING (uid)", "one private attribute of users"),
         ("SELECT COUNT(*) FROM users JOIN products USING (pid)", "one private attribute of users"),
         ("SELECT COUNT(*) FROM transactions JOIN products ON amount = price", "one private attribute of users"),
-        ("SELECT COUNT(*) FROM transactions LEFT JOIN products USING (pid)", "only inner joins"),
+        (
+            "SELECT COUNT(*) FROM transactions LEFT JOIN products USING (pid)",
+            "not possible with a table of another population",
+        ),
         ("SELECT MEDIAN(price) FROM transactions JOIN products USING (pid)", "another population"),
         ("SELECT COUNT(*) FROM transactions JOIN products USING (pid) JOIN users USING (pid)", "user id only"),
     ],

@@ -148,3 +148,14 @@ def test_months_begin_on_their_first_day():
         dn.Ordinal(date(2024, 1, 2), date(2024, 12, 31), "month")
     with pytest.raises(InvalidParameter, match="dates, not of times"):
         dn.Ordinal(datetime(2024, 1, 1), datetime(2024, 12, 31), "month")
+
+
+def test_what_takes_the_place_of_missing_values_has_quantiles_and_is_counted():
+    table = dn.Table("t", a=dn.Ordinal(0, 9, missing=4), k=dn.Categorical("x", "y", missing="y"))
+    frame = pa.table({"uid": range(6), "a": [1, 2, None, None, 8, 9], "k": ["x", None, None, "y", "x", "y"]})
+    database = dn.connect(dn.Collection(table, epsilon=math.inf).perturb(t=frame, simulation=True))
+    (answer,) = database.sql("SELECT MEDIAN(a) AS m, MODE(k) AS k, COUNT(a) AS n FROM t")
+    assert (answer["m"].value, answer["k"], answer["n"].value) == (4.0, "y", 6.0)
+    assert database.sql("SELECT COUNT(*) FROM t WHERE k IS NOT NULL").scalar().value == pytest.approx(6)
+    with pytest.raises(dn.errors.QueryRefused, match="were replaced before they were reported"):
+        database.sql("SELECT COUNT(*) FROM t WHERE k IS NULL")

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from deniable import arrow_functions as pc
 from deniable.arrays import Booleans, Integers
 from deniable.engines.collecting.bundles import BROKEN
 from deniable.engines.collecting.sent_columns import FramedBody, SentColumns, SentReport

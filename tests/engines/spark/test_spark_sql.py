@@ -22,9 +22,12 @@ PERSONS = dn.Table(
     city=dn.Public(),
     born=dn.Public(),
 )
-WORK = dn.Table("work", hours=dn.Ordinal(0, 9))
+WORK = dn.Table("work", hours=dn.Ordinal(0, 9), desk=dn.Public())
 # One of each kind. Questions about one table ask for as much as they can in one pass over its reports.
 ASKED = [
+    "SELECT p.city, COUNT(*) AS n, COUNT(w.uid) AS m, SUM(COALESCE(w.hours, 2)) AS h, COUNT(*) FILTER (WHERE w.uid IS NULL AND p.pay > 3) AS a FROM persons p LEFT JOIN work w ON w.uid = p.uid AND w.hours < 8 GROUP BY p.city",
+    "SELECT w.desk, COUNT(*) AS n FROM persons p FULL JOIN work w ON w.uid = p.uid WHERE p.pay IS NULL OR p.city IS NULL OR w.hours > 3 GROUP BY w.desk",
+    "SELECT a.kind, a.n, b.d / a.n AS r FROM (SELECT kind, COUNT(*) AS n FROM persons WHERE uid NOT IN (SELECT uid FROM work WHERE hours > 4) GROUP BY kind) a JOIN (SELECT kind, QUANTILE_CONT(pay, 0.75) - MEDIAN(pay) AS d FROM persons GROUP BY kind) b ON a.kind = b.kind",
     "SELECT kind, MEDIAN(age) AS m, QUANTILE_DISC(age, 0.25) AS d, PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY age) AS p FROM persons GROUP BY kind",
     "SELECT kind, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS pct, COUNT(*) - LAG(COUNT(*)) OVER (ORDER BY kind) AS d FROM persons WHERE kind IS NOT NULL GROUP BY kind",
     "SELECT city, SUM(COUNT(*)) OVER (ORDER BY city) AS running FROM persons WHERE city IS NOT NULL GROUP BY city",
@@ -88,7 +91,11 @@ def connected(spark):
             "city": some(random, ["Rome", "Oslo"], USERS),
             "born": some(random, [date(1990, 1, 1), date(1990, 1, 2), date(1991, 1, 1)], USERS),
         }),
-        "work": pa.table({"uid": np.arange(20, USERS), "hours": random.integers(0, 10, USERS - 20)}),
+        "work": pa.table({
+            "uid": np.arange(20, USERS + 10),
+            "hours": random.integers(0, 10, USERS - 10),
+            "desk": some(random, ["high", "low"], USERS - 10),
+        }),
     }  # fmt: skip
     collection = dn.Collection(PERSONS, WORK, epsilon=16.0)
     reports = collection.perturb(**rows, source=dn.SeededSource(1), simulation=True)

@@ -178,7 +178,7 @@ def test_groups_by_position_alias_and_bins():
         ("SELECT COUNT(*) FROM users, orders", "joined on the user id only"),
         ("SELECT COUNT(*) FROM users JOIN users USING (uid)", "joined with itself"),
         ("SELECT COUNT(*) FROM users JOIN orders ON users.age = orders.age", "joined on the user id only"),
-        ("SELECT COUNT(*) FROM users LEFT JOIN orders USING (uid)", "only inner joins"),
+        ("SELECT COUNT(*) FROM users LEFT JOIN orders USING (uid)", "reports hide how many rows somebody has"),
         ("SELECT COUNT(*) FROM (VALUES (1)) t", "a derived table is one SELECT|collection's own tables"),
         ("SELECT COUNT(*) FROM users WHERE income = 3", "there is no attribute 'income'"),
         ("SELECT COUNT(*) FROM users JOIN orders USING (uid) WHERE age = 3", "is in several tables"),

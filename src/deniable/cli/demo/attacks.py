@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow.compute as pc
 
+from deniable import arrow_functions as pc
 from deniable.arrays import Integers
 from deniable.audit import audit, collection_targets
 from deniable.collection import Collection

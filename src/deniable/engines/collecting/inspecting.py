@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import pyarrow.compute as pc
 
+from deniable import arrow_functions as pc
 from deniable.checks import check_number
 from deniable.engines.collecting.sorted_rows import NO_USER, UNKNOWN_USER, UNREADABLE_SUFFIX, RowReader
 from deniable.errors import InvalidData

@@ -13,8 +13,8 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from deniable import arrow_functions as pc
 from deniable.arrays import Integers
 from deniable.engines.collecting.collected_reports import Collected, Reports
 from deniable.engines.collecting.drawn_names import names_secret

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from deniable import arrow_functions as pc
 from deniable.arrays import Integers
 from deniable.errors import Failure
 

@@ -9,10 +9,10 @@ from functools import lru_cache
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from deniable import arrow_functions as pc
 from deniable.arrays import Integers
 from deniable.engines.duckdb.duckdb_session import open_duckdb
 from deniable.errors import QueryRefused

@@ -124,7 +124,13 @@ class Summing:
     ) -> Summing:
         """From a plan and what is known of the reports; with `plain`, numpy adds (`plain_loops`)."""
         tables = tuple(
-            TableSumming.of(plan, number, stores[table.table], counted=counted, plain=plain)
+            TableSumming.of(
+                plan,
+                number,
+                stores[table.table],
+                counted=counted and table.table not in plan.question.optional,
+                plain=plain,
+            )
             for number, table in enumerate(plan.tables)
         )
         strata = sum(table.counts.size for table in tables)

@@ -59,8 +59,7 @@ def block_moments(
     plain = _plain(plan, chosen, public_count)
 
     def made() -> Summing:
-        counts = counted and rounds is None and not plan.question.optional
-        return Summing.of(plan, chosen, public_count, counted=counts, plain=plain)
+        return Summing.of(plan, chosen, public_count, counted=counted and rounds is None, plain=plain)
 
     summing = made() if prepared is None or plain else prepared.get(plan, made)
     if (orders := _view_orders(plan, summing, chosen)) is not None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from deniable import arrow_functions as pc
 from deniable.engines.collecting.user_batches import whole_users
 from deniable.engines.duckdb.duckdb_session import open_duckdb
 from deniable.engines.duckdb.spill_folders import SpillFolder

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from deniable import arrow_functions as pc
 from deniable.arrays import Booleans
 from deniable.engines.collecting.gathering import ANOTHER
 from deniable.tables.schema.rounds import ROUND_COLUMN

@@ -200,4 +200,6 @@ def _batches(path: Path, content: bytes | None, wanted: pa.Schema) -> Iterator[p
                 column.validate(full=True)
                 entries = column.dictionary if pa.types.is_dictionary(column.type) else column
                 check_texts([entries], f"file {path.name!r}")
-            yield pa.Table.from_batches([batch]).select(wanted.names).cast(wanted)
+            read = pa.Table.from_batches([batch]).select(wanted.names)
+            same = read.schema.equals(wanted)  # casting imports pyarrow.compute
+            yield read.replace_schema_metadata(wanted.metadata) if same else read.cast(wanted)

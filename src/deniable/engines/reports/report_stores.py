@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from deniable import arrow_functions as pc
 from deniable.arrays import Integers
 from deniable.engines.collecting.user_batches import whole_users
 from deniable.engines.reports.report_files import ReportFiles
@@ -146,13 +146,21 @@ def _first_rows(ids: pa.Array, slots: int) -> pa.Array:
 def _sorted(reports: pa.Table) -> pa.Table:
     """Reports by user and slot; most files are in this order already."""
     reports = reports.combine_chunks()
-    if reports.num_rows > 1:
-        before, after = (reports.slice(first, reports.num_rows - 1) for first in (0, 1))
-        same = pc.equal(before["uid"], after["uid"])
-        later = pc.or_(pc.less(before["uid"], after["uid"]), pc.and_(same, pc.less(before["slot"], after["slot"])))
-        if not pc.all(later).as_py():
-            return reports.sort_by([("uid", "ascending"), ("slot", "ascending")]).combine_chunks()
+    if reports.num_rows > 1 and not _in_order(reports):
+        return reports.sort_by([("uid", "ascending"), ("slot", "ascending")]).combine_chunks()
     return reports
+
+
+def _in_order(reports: pa.Table) -> bool:
+    """Whether reports are sorted by user and slot. Of numbers numpy says so, which is imported anyway."""
+    if pa.types.is_integer(reports["uid"].type) and not reports["uid"].null_count:
+        ids, slots = (np.asarray(reports[name].chunk(0)) for name in ("uid", "slot"))
+        same = ids[:-1] == ids[1:]
+        return bool(((ids[:-1] < ids[1:]) | (same & (slots[:-1] < slots[1:]))).all())
+    before, after = (reports.slice(first, reports.num_rows - 1) for first in (0, 1))
+    same = pc.equal(before["uid"], after["uid"])
+    later = pc.or_(pc.less(before["uid"], after["uid"]), pc.and_(same, pc.less(before["slot"], after["slot"])))
+    return bool(pc.all(later).as_py())
 
 
 def with_text_ids(reports: pa.Table) -> pa.Table:

@@ -13,9 +13,9 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from deniable import arrow_functions as pc
 from deniable.arrays import Integers
 from deniable.engines.reports.user_blocks import BLOCK_REPORTS, TableBlock
 from deniable.tables.schema.rounds import ROTATING, ROUND_COLUMN, Rounds

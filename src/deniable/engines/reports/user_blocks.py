@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from deniable import arrow_functions as pc
 from deniable.arrays import Integers
 from deniable.cancellation import checkpoint
 from deniable.queries.question.partners import PARTNER

@@ -36,7 +36,6 @@ from deniable.queries.question.partners import PARTNER
 from deniable.queries.question.public_trees import Tree, factor_tree, passes
 from deniable.tables.schema.rounds import ROUND_COLUMN
 
-
 HERE = "here"
 """The column that says whether a user has a row in a table that LEFT JOIN names, with the table's number."""
 
@@ -57,7 +56,7 @@ def spark_moments(
     listed, public_count = listed_groups(plan, chosen, dimensions)
     rounds = plan.collection.rounds
     optional = plan.question.optional
-    summing = Summing.of(plan, chosen, public_count, counted=counted and rounds is None and not optional)
+    summing = Summing.of(plan, chosen, public_count, counted=counted and rounds is None)
     with spark_errors("the question"):
         key = ["uid"] if rounds is None else ["uid", ROUND_COLUMN]
         frames = [_users(plan, table, chosen[table.name], dimensions, key) for table in summing.tables]

@@ -23,7 +23,7 @@ from deniable.queries.answers.result import Estimate
 
 Node = Any
 Range = tuple[Floats, Floats]
-MOST_PARTS = 4096
+MOST_BOXES = 4096
 """A box is cut into at most so many parts, which makes intervals of what names an answer twice shorter."""
 _REPAIR = "Use +, -, *, /, ROUND, ABS, NULLIF(x, 0) and COALESCE(x, number) of answers and numbers."
 
@@ -53,10 +53,10 @@ def combined(node: Node, answers: Mapping[str, Interval], confidence: float, tog
     """An expression whose columns are answers, with intervals that hold at once with this confidence."""
     used = sorted({str(column.name) for column in node.find_all(exp.Column)})
     value = _value(node, {name: answers[name].value for name in used})
-    pieces = max(int(MOST_PARTS ** (1 / max(len(used), 1))), 1)
+    pieces = max(int(MOST_BOXES ** (1 / max(len(used), 1))), 1)
     sides = [_pieces(answers[name], pieces) for name in used]
-    cuts = [np.meshgrid(*(side[end] for side in sides), indexing="ij") for end in (0, 1)] if used else [[], []]
-    low, high = _range(node, {name: (cuts[0][axis], cuts[1][axis]) for axis, name in enumerate(used)})
+    lows, highs = (np.meshgrid(*(side[end] for side in sides), indexing="ij") for end in (0, 1))
+    low, high = _range(node, dict(zip(used, zip(lows, highs, strict=True), strict=True)))
     ends = float(np.min(low)), float(np.max(high))
     if not math.isnan(value):
         ends = min(ends[0], value), max(ends[1], value)

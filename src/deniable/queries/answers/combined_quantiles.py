@@ -16,8 +16,8 @@ from deniable.queries.parsing.compound_questions import item_behind, ordering_of
 from deniable.queries.parsing.quantile_questions import QUANTILE_NODES, is_quantile
 
 Node = Any
-PART = "part_of_an_answer_"
-_NOTE = "{}: the interval holds if those of all its parts do"
+ONE_PART = "part_of_an_answer_"
+_PARTS_HOLD = "{}: the interval holds if those of all its parts do"
 Ask = Callable[[str, int], Result]
 """A text → its answer, with intervals that hold together with those of so many others."""
 
@@ -59,7 +59,7 @@ class CombinedQuantiles:
                 )
                 for row in range(len(shown))
             ]
-        notes = (*shown.notes, *(_NOTE.format(name) for name in self.items))
+        notes = (*shown.notes, *(_PARTS_HOLD.format(name) for name in self.items))
         return arranged(columns, self.order, self.limit, self.offset, replace(shown, notes=notes))
 
 
@@ -93,7 +93,7 @@ def _with_parts(node: Node, parts: dict[str, str], kept: list[Node]) -> Node:
     if is_quantile(node) or isinstance(node, (exp.AggFunc, exp.Filter)):
         text = str(node.sql(dialect="duckdb"))
         if text not in parts:
-            parts[text] = f"{PART}{len(parts)}"
+            parts[text] = f"{ONE_PART}{len(parts)}"
             kept.append(exp.alias_(node.copy(), parts[text]))
         return exp.column(parts[text])
     for name, value in list(node.args.items()):

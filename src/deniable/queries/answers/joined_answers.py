@@ -24,8 +24,8 @@ from deniable.queries.parsing.source_names import conjuncts
 Node = Any
 Row = dict[str, Any]
 NO_PARTNER = "{}: unclear where a row has no partner in its derived table"
-_CLAUSES = ("group", "having", "distinct", "qualify", "windows")
-_SIDES = ("", "LEFT", "FULL", "RIGHT", "CROSS")
+_GROUPED_AGAIN = ("group", "having", "distinct", "qualify", "windows")
+_JOINED_BY = ("", "LEFT", "FULL", "RIGHT", "CROSS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +96,11 @@ def joined_answers(tree: Node) -> JoinedAnswers | None:
     if not joins or source is None:
         return None
     tables = tree.args.get("with_")
-    inner = [_answers_of(holder.this, tables) for holder in (source, *joins)]
-    if any(select is None for select in inner) or all(select.args.get("group") is None for select in inner):
+    found = [_answers_of(holder.this, tables) for holder in (source, *joins)]
+    inner = [select for select in found if select is not None]
+    if len(inner) < len(found) or all(select.args.get("group") is None for select in inner):
         return None
-    if any(tree.args.get(clause) for clause in _CLAUSES) or any(item.find(exp.Star) for item in tree.expressions):
+    if any(tree.args.get(clause) for clause in _GROUPED_AGAIN) or any(item.find(exp.Star) for item in tree.expressions):
         problem = "joined answers can be shown and calculated with, not grouped again"
         raise QueryRefused(problem, "Name their columns; group in the derived tables.")
     aliases = [holder.this.alias_or_name.casefold() for holder in (source, *joins)]
@@ -169,7 +170,7 @@ def _join(join: Node, before: list[str], owners: dict[tuple[str, str], str]) -> 
     side = str(join.args.get("side") or join.args.get("kind") or "").upper()
     side = "" if side == "INNER" else side
     own = join.this.alias_or_name.casefold()
-    if side not in _SIDES or join.args.get("method"):
+    if side not in _JOINED_BY or join.args.get("method"):
         raise QueryRefused("answers are joined by JOIN, LEFT, RIGHT or FULL JOIN", "Name their columns with ON.")
     pairs: list[tuple[str, str]] = []
     using = [str(name.name).casefold() for name in join.args.get("using") or []]
@@ -204,7 +205,10 @@ def _meet(join: _Join, row: Row, other: Row) -> bool:
     for left, right in join.on:
         values = row.get(left), other.get(right)
         if any(isinstance(value, tuple) for value in values):
-            raise QueryRefused("answers are joined on groups: noise would decide which numbers are equal", "Use ON.")
+            raise QueryRefused(
+                "answers are joined on groups: noise would decide which numbers are equal",
+                "Write ON a.city = b.city, where city is a group.",
+            )
         if values[0] is None or values[0] != values[1]:
             return False
     return True

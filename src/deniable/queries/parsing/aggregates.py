@@ -25,8 +25,8 @@ from deniable.queries.parsing.scope import Node, PrivateColumn, PublicColumn, Sc
 from deniable.queries.parsing.summands import ONE, Measure, Piece, Pieces, SummandReader, rows_of
 from deniable.queries.parsing.where import condition_rows, matched
 from deniable.queries.question.conditions import (
-    MOST_CONJUNCTIONS,
     EVERYTHING,
+    MOST_CONJUNCTIONS,
     AttributeKey,
     Disjoint,
     TooManyConjunctions,

@@ -16,8 +16,8 @@ from deniable.queries.question.public_trees import column as public_column
 
 Node = Any
 Refusal = Callable[[Node, str, str], QueryRefused]
-MOST_LISTED = 1_000
-_ROW_CLAUSES = ("group", "having", "limit", "offset", "with_", "joins")
+MOST_OF_A_DIMENSION = 1_000
+_NOT_OF_LISTS = ("group", "having", "limit", "offset", "with_", "joins")
 
 
 def with_dimension_lists(select: Node, dimensions: Mapping[str, Dimension], refusal: Refusal) -> None:
@@ -47,23 +47,23 @@ def _listed(node: Node, inner: Node, table: Node, dimension: Dimension, refusal:
         column, outer = item.this if isinstance(item, exp.Alias) else item, node.this
     else:
         column, outer, conditions = _correlated(conditions, is_own)
-    plain = isinstance(column, exp.Column) and is_own(column) and outer is not None
-    if not plain or any(inner.args.get(clause) for clause in _ROW_CLAUSES):
+    refused = any(inner.args.get(clause) for clause in _NOT_OF_LISTS)
+    if refused or outer is None or not isinstance(column, exp.Column) or not is_own(column):
         repair = "Write x IN (SELECT k FROM d WHERE …), or join the dimension."
         raise refusal(node, "a subquery of a dimension is a list of one of its columns", repair)
     for part in (part for condition in conditions for part in condition.walk()):
         if isinstance(part, exp.Column) and not is_own(part):
             raise refusal(part, f"the dimension has no column {part.name!r}", "Compare its columns with constants.")
-        if refused := why_not(part, ANYWHERE):
-            raise refusal(part, *refused)
+        if why := why_not(part, ANYWHERE):
+            raise refusal(part, *why)
 
     def by_name(part: Node) -> Node:
         return public_column(own[part.name.casefold()]) if isinstance(part, exp.Column) else part
 
     condition = exp.and_(*(part.copy() for part in conditions)).transform(by_name) if conditions else None
     values = dimension.listed(own[column.name.casefold()], condition)
-    if len(values) > MOST_LISTED:
-        raise refusal(node, f"the dimension lists more than {MOST_LISTED:,} values", "Join it instead.")
+    if len(values) > MOST_OF_A_DIMENSION:
+        raise refusal(node, f"the dimension lists more than {MOST_OF_A_DIMENSION:,} values", "Join it instead.")
     known = [literal_of(value) for value in values if value is not None]
     listed = exp.In(this=outer.copy(), expressions=known) if known else exp.false()
     if len(known) == len(values) or isinstance(node, exp.Exists):

@@ -12,9 +12,9 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
+from deniable import arrow_functions as pc
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.queries.parsing.scalar_functions import ON_DOMAINS, why_not
 from deniable.queries.parsing.scope import ColumnMeaning, Node, PrivateColumn, Scope

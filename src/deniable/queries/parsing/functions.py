@@ -160,7 +160,7 @@ _INSTEAD: dict[Any, Refusal] = {
 }
 
 
-_NEAREST = {
+_INSTEAD_OF = {
     "PRODUCT": "Use EXP(SUM(LN(x))), where x is above zero.",
     "MAD": "Use QUANTILE_CONT(x, 0.75) - QUANTILE_CONT(x, 0.25), which is twice as large where x is symmetric.",
     "SKEWNESS": "Compare AVG(x) with MEDIAN(x), or QUANTILE_CONT(x, 0.9) with QUANTILE_CONT(x, 0.1).",
@@ -186,7 +186,7 @@ def refused_aggregate(node: Any) -> Refusal:
         return "this is neither an aggregate nor in GROUP BY", _ADVICE
     if inner.find(exp.Column) and not isinstance(inner, exp.AggFunc) and type(inner) in ON_DOMAINS:
         return "this is neither an aggregate nor in GROUP BY", "Add it to GROUP BY, or sum it."
-    return f"{named(inner)} is not a function that can be answered", _NEAREST.get(named(inner), _ADVICE)
+    return f"{named(inner)} is not a function that can be answered", _INSTEAD_OF.get(named(inner), _ADVICE)
 
 
 def parts_of(kind: Any) -> frozenset[str] | None:

@@ -16,7 +16,7 @@ from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.specification.specification import Specification
 
 Node = Any
-_ROW_CLAUSES = ("group", "having", "order", "limit", "offset", "distinct")
+_CHOOSING = ("group", "having", "order", "limit", "offset", "distinct")
 Refusal = Callable[[Node, str, str], QueryRefused]
 
 
@@ -80,7 +80,7 @@ def _checked_table(part: Node, inner: Node, collection: Specification, refusal: 
     source = inner.args.get("from_")
     table: Node = None if source is None else source.this
     plain = isinstance(table, exp.Table) and not inner.args.get("joins")
-    if not plain or any(inner.args.get(clause) for clause in (*_ROW_CLAUSES, "with_") if clause != "distinct"):
+    if not plain or any(inner.args.get(clause) for clause in (*_CHOOSING, "with_") if clause != "distinct"):
         raise refusal(part, "a semi-join is with one table", "Write uid IN (SELECT uid FROM t WHERE …).")
     described = {each.name.casefold(): each for each in collection.tables}.get(table.name.casefold())
     if described is not None and (described.many or 1) > 1:

@@ -116,7 +116,7 @@ def _read(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
     if node.find(exp.Subquery, exp.Select, exp.Exists):
         key = scope.key
         repair = f"Ask two questions, or write {key} IN (SELECT {key} FROM t WHERE …)."  # noqa: S608 - not run
-        raise scope.refusal(node, "this subquery is not supported here", repair)
+        raise scope.refusal(node, "subqueries are not supported", repair)
     if not node.find(exp.Column):
         return EVERYTHING if constant_of(scope, node) is (not negated) else ()
     keyed = any(scope.is_key(column) for column in node.find_all(exp.Column))
@@ -140,10 +140,23 @@ def _read(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
     branched = lifted(node) if alone is None else None
     if branched is not None:
         return _branches(scope, branched, negated=negated)
+    if negated and _all_replaced(scope, node):
+        return EVERYTHING  # as COUNT(x) counts them: by the rules of the specification, every row has a value
     column, mask = _condition(scope, node)
     # What is missing makes a comparison neither true nor false, as in SQL; IS is always one of them.
     unmet = ~mask if isinstance(node, exp.Is) else ~mask & is_known_value(column.domain)
     return private(column.attribute, unmet if negated else mask)
+
+
+def _all_replaced(scope: Scope, node: Node) -> bool:
+    """Whether a condition asks where an attribute is missing, and a value took the place of what is."""
+    inner = without_parentheses(node.this) if isinstance(node, exp.Is) else None
+    if not isinstance(inner, exp.Column) or not isinstance(node.expression, exp.Null):
+        return False
+    column = scope.meaning(inner)
+    if not isinstance(column, PrivateColumn) or column.dimension is not None:
+        return False
+    return column.domain.missing is not None and column.domain.missing_position is None
 
 
 def _is_alone(scope: Scope, key: Node, *, negated: bool) -> Disjoint:
@@ -252,9 +265,10 @@ def _in_public(scope: Scope, node: Node) -> Node:
     """A part of a condition as all engines know it: constants that are computed, EXTRACT(YEAR FROM x) as YEAR(x)."""
     if isinstance(node, exp.Extract) and (known := _PARTS_OF_DATES.get(str(node.this.name).upper())):
         return known(this=node.expression)
-    if isinstance(node, (exp.Add, exp.Sub, exp.DateAdd, exp.DateSub, exp.DateTrunc, exp.TimestampTrunc)):
-        if not node.find(exp.Column) and node.find(exp.Interval, exp.DateTrunc, exp.TimestampTrunc, exp.Cast):
-            return literal_of(constant_of(scope, node))
+    calculated = isinstance(node, (exp.Add, exp.Sub, exp.DateAdd, exp.DateSub, exp.DateTrunc, exp.TimestampTrunc))
+    dated = calculated and node.find(exp.Interval, exp.DateTrunc, exp.TimestampTrunc, exp.Cast) is not None
+    if dated and not node.find(exp.Column):
+        return literal_of(constant_of(scope, node))
     return node
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from deniable import arrow_functions as pc
 from deniable.arrays import Booleans, Integers, Words
 from deniable.errors import InvalidData
 from deniable.mechanisms._compiled import compiled

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from deniable import arrow_functions as pc
 from deniable.arrays import Floats, Integers
 from deniable.tables.bulk.word_columns import is_text_column, word_codes
 from deniable.tables.schema.attributes import Categorical, Ordinal, Private

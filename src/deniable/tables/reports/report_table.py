@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from deniable import arrow_functions as pc
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT

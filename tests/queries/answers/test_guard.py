@@ -8,7 +8,7 @@ import pytest
 
 import deniable as dn
 from deniable.queries.answers.estimation import Moments, answer
-from deniable.queries.answers.guard import GUARDED, limits
+from deniable.queries.answers.guard import GUARDED, limits, ordered
 from deniable.queries.grids.learnt_density import LearntDensity
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.bounding_plan import bounding_plans
@@ -147,6 +147,33 @@ def test_model_errors_stay_within_what_cells_leave_open():
     assert within[0, 1] / np.sqrt(within[0, 0] * within[1, 1]) == pytest.approx(20 / 40)  # as dependent as before
     four = limited(np.array([[4.0, 1.0, 1.0]]))
     assert np.sqrt(four[0, 0]) == pytest.approx(5.0)  # four places are off independently
+
+
+def bound(total, square):
+    """A bound of one moment."""
+    return Moments(
+        keys=((),),
+        users=np.array([1e9]),
+        sums=np.array([[total]]),
+        crosses=np.array([[[square]]]),
+        between=np.zeros((1, 1, 1)),
+        private=np.zeros(1, dtype=np.int64),
+        known=np.zeros((1, 1), dtype=bool),
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        ((0.0, 0.0), (-800.0, 40_000.0), (0.0, 0.0)),  # nobody is in no cell, that is known
+        ((30.0, 100.0), (10.0, 300.0), (25.0, 25.0)),
+        ((10.0, 100.0), (30.0, 100.0), (10.0, 30.0)),
+        ((5.0, 0.0), (3.0, 0.0), (4.0, 4.0)),
+    ],
+)
+def test_bounds_do_not_cross(low, high, expected):
+    met = ordered(bound(*low), bound(*high))
+    assert tuple(float(each.sums[0, 0]) for each in met) == pytest.approx(expected, abs=1e-3)
 
 
 def test_a_ratio_has_the_model_error_of_sums_that_are_off_together():

@@ -5,7 +5,7 @@ import pytest
 
 import deniable as dn
 from deniable.errors import QueryRefused
-from deniable.queries.grids.candidate_cuts import follows, with_ends
+from deniable.queries.grids.candidate_cuts import finer_cut, follows, with_ends
 from deniable.queries.grids.workload import changes
 
 PEOPLE = dn.Table("p", weeks=dn.Ordinal(0, 52), age=dn.Ordinal(0, 99))
@@ -112,3 +112,24 @@ def test_cells_and_points_that_follow_borders():
     assert not follows(dn.Points((0, 5, 19)), (5,), 20)  # 4 would be rounded to 5 at times
     assert with_ends(dn.Cells(2), 10) == dn.Cells((0, 1, 5, 9))
     assert with_ends(dn.Points(2), 10) == dn.Points(2)
+
+
+@pytest.mark.parametrize(
+    ("domain", "near_zero"),
+    [
+        (dn.Ordinal(0, 99_999), [0, 1, 10, 100, 1000, 8333]),
+        (dn.Ordinal(0, 999_999), [0, 1, 10, 100, 1000, 10_000, 83_333]),
+        (dn.Ordinal(0, 99), [0, 1, 8]),  # even cells are that fine
+        (dn.Ordinal(0, 199), [0, 1, 16]),
+        (dn.Ordinal(-1000, 1000), [833, 991, 1000, 1001, 1010, 1167]),
+    ],
+)
+def test_a_view_for_other_questions_has_borders_at_powers_of_ten(domain, near_zero):
+    places = list(finer_cut(domain, (), None).places(domain.size))
+    first = places.index(near_zero[0])
+    assert places[first : first + len(near_zero)] == near_zero
+
+
+def test_where_rows_were_seen_their_parts_are_borders():
+    seen = np.full(10_000, 1e-4)
+    assert 10 not in finer_cut(dn.Ordinal(0, 9_999), (), seen).places(10_000)

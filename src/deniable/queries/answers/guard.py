@@ -50,6 +50,7 @@ def guarded(
     `ends` says for every group and moment in how many places it leaves the borders of cells. Public measures may be
     negative, so that bounds of moments which are `measured` by another one are no more than a scale.
     """
+    low, high = ordered(low, high)
     moments = replace(moments, above_zero=_above_zero(low) & _above_zero(moments))
     errors = np.sqrt(_variances(low)), np.sqrt(_variances(high))
     above = np.maximum(high.sums - moments.sums, 0.0) + SURE * errors[1]
@@ -81,6 +82,20 @@ def guarded(
     apart &= ~np.eye(sums.shape[1], dtype=bool)[None]
     crosses = np.where(apart, together, crosses)
     return replace(moments, sums=sums, crosses=crosses, between=between, unlimited=None), model, True
+
+
+def ordered(low: Moments, high: Moments) -> tuple[Moments, Moments]:
+    """Bounds of which neither is beyond the other.
+
+    Noise may put the upper one below the lower one, as where no row is in the few cells of either, and a count below
+    zero would be the nearest that they allow. Both are then where they meet, closer to the one that is known better.
+    """
+    errors = _variances(low), _variances(high)
+    total = errors[0] + errors[1]
+    of_low = np.divide(errors[1], total, out=np.full_like(total, 0.5), where=total > 0)
+    meeting = of_low * low.sums + (1 - of_low) * high.sums
+    crossed = low.sums > high.sums
+    return tuple(replace(each, sums=np.where(crossed, meeting, each.sums)) for each in (low, high))  # type: ignore[return-value]
 
 
 def _variances(moments: Moments) -> Floats:

@@ -14,8 +14,9 @@ from itertools import pairwise
 import numpy as np
 
 from deniable.arrays import Floats
+from deniable.queries.grids.piece_densities import origin_of
 from deniable.queries.grids.workload import Subject
-from deniable.tables.schema.attributes import Categorical, Private, Table
+from deniable.tables.schema.attributes import Categorical, Ordinal, Private, Table
 from deniable.tables.schema.grid_views import Cells, Cut, GridView, Points, with_own_cell
 
 LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
@@ -128,9 +129,23 @@ def with_ends(cut: Cut, size: int) -> Cut:
 def finer_cut(domain: Private, borders: tuple[int, ...], seen: Floats | None) -> Cut:
     """How an attribute is cut for questions that nobody announced: into its categories; or along borders, into more
     cells, even or with equal parts of the rows that were seen, and the ends.
+
+    Even cells of a wide domain put all of a heavy tail into one. Nobody knows its scale, so that every power of ten has
+    a border, as far as even cells have none.
     """
     if isinstance(domain, Categorical):
         return Cells(domain.size)
     even = _even_cells(min(FINER_CELLS, domain.size), seen)
-    cells = Cells(tuple(sorted({*even.places(domain.size), *borders}))) if borders else even
+    further = {*borders, *(() if seen is not None or not isinstance(domain, Ordinal) else _powers_of_ten(domain))}
+    cells = Cells(tuple(sorted({*even.places(domain.size), *further}))) if further else even
     return with_own_cell(with_ends(cells, domain.size), domain)
+
+
+def _powers_of_ten(domain: Ordinal) -> tuple[int, ...]:
+    """Where they are, on both sides of zero, if the domain has it, and closer to it than half of an even cell."""
+    origin, half = origin_of(domain), domain.size // FINER_CELLS // 2
+    steps = [10**digits for digits in range(1, len(str(half)) + 1) if 10**digits <= half]
+    places = [origin + step for step in steps] + [origin - step + 1 for step in steps]
+    if 0 < origin < domain.size - 1 and steps:
+        places += [origin, origin + 1]
+    return tuple(place for place in places if 0 < place < domain.size)

@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from deniable.arrays import Floats, Integers
+from deniable.tables.schema.ordinal import Ordinal
 
 LEAST_INSIDE = 0.2
 """The least density inside a piece, relative to its average."""
+
+
+def origin_of(domain: Ordinal) -> int:
+    """The position of zero, if the domain has it, or else of its least value."""
+    if domain.kind != "number" or not domain.low <= 0 <= domain.high:
+        return 0
+    return domain.encode(0)
 
 
 def logarithmic(size: int, origin: int) -> Floats:

@@ -36,7 +36,7 @@ from deniable.queries.grids.heaps import possible_heaps
 from deniable.queries.grids.learnt_categories import Categories
 from deniable.queries.grids.learnt_density import INTERACTIONS, Learnt, LearntDensity, LearntWeight
 from deniable.queries.grids.learnt_interactions import LearntInteractions, PairOfAxes, learnt_interactions
-from deniable.queries.grids.piece_densities import contrasts_of, logarithmic, parts_inside
+from deniable.queries.grids.piece_densities import contrasts_of, logarithmic, origin_of, parts_inside
 from deniable.queries.grids.possible_parts import possible_parts
 from deniable.queries.grids.smoothness import Ground, believed
 from deniable.queries.weights.table_plan import Product
@@ -106,7 +106,7 @@ class Evidence:
                 cells,
                 scipy.linalg.block_diag(*noise),
                 starts[starts < domain.size],
-                _origin(domain),
+                origin_of(domain),
                 possible_heaps(domain),
                 None if of_cells.all() else of_cells,
             )
@@ -220,13 +220,6 @@ def _with_cells(views: list[CellView], attribute: int) -> list[CellView]:
         if any(axis.attribute == attribute and axis.kind != POINTS for axis in view.view.group.axes)
     ]
     return cut or views
-
-
-def _origin(domain: Ordinal) -> int:
-    """The position of zero, if the domain has it, or else of its least value."""
-    if domain.kind != "number" or not domain.low <= 0 <= domain.high:
-        return 0
-    return domain.encode(0)
 
 
 def _learnt(along: Along, frequencies: Floats, reports: float) -> LearntDensity:

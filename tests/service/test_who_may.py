@@ -39,6 +39,18 @@ def test_a_token_is_for_its_user_alone(served):
     assert answer["failed"] == [{"index": 1, "reason": "other_user"}]
 
 
+def test_a_token_has_a_pace_also_with_reports_of_others(tmp_path):
+    """A relay sends for many, and has no limit of its own; a token is for one, whatever is sent with it."""
+    served = Served(tmp_path / "collected", reports_per_minute=4.0, proxies=("10.0.0.1",), **ELSEWHERE)
+    for token in (token_for(served, "7"), token_for(served, "8")):
+        assert [with_token(served, token, "7", "8").status for _ in range(3)] == [200, 200, 429]
+    for user, statuses in (("7", [200, 200, 429]), ("*", [200, 200, 200])):
+        vouched = {"headers": {"deniable-user": user}, "client": "10.0.0.1"}
+        answers = [served.send(*((uid, report_of(uid)) for uid in ("7", "8")), **vouched) for _ in range(3)]
+        assert [answer.status for answer in answers] == statuses
+    served.close()
+
+
 def test_a_token_for_an_id_of_another_population_names_its_owner(tmp_path):
     products = dn.Table("products", owner="shop", key="pid", price=dn.Ordinal(0, 4))
     users = dn.Table("users", age=dn.Ordinal(1, 95))

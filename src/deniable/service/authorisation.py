@@ -59,11 +59,11 @@ def uploader(collector: Collector, headers: Mapping[str, str], address: str) -> 
         if token is None:
             raise Refused(401, "token", "The token is invalid or has expired.")
         specification = collector.folder.collection.sha256
-        return lambda uid: token.names(uid, specification)
+        return MayUpload(token.mac, lambda uid: token.names(uid, specification))
     if vouched is not None:
         if not collector.settings.is_proxy(address):
             raise Refused(403, "not_a_proxy", "This address may not vouch for users.")
-        return None if vouched == EVERYBODY else lambda uid: vouched == uid
+        return None if vouched == EVERYBODY else MayUpload(vouched, lambda uid: vouched == uid)
     if collector.settings.needs_token:
         needed = "a proxy that is listed" if collector.folder.collection.ids == PSEUDONYM else "a token"
         raise Refused(401, "no_token", f"Uploads need {needed}.")
@@ -72,6 +72,16 @@ def uploader(collector: Collector, headers: Mapping[str, str], address: str) -> 
         words = "Uploads that were forwarded, or sent to another name than localhost, need a token, or a listed proxy."
         raise Refused(401, "forwarded", words)
     return None
+
+
+def check_user_pace(collector: Collector, only_user: str | None, count: int, may_upload: MayUpload | None) -> None:
+    """Refuse a request of, or about, a single user who sends too often. A relay that sends for many is not one."""
+    if only_user is None and may_upload is not None:  # a token for one user that comes with reports of others
+        only_user = may_upload.who
+    if only_user is not None:
+        wait_s = collector.users.wait_s(only_user, collector.elapsed(), count)
+        if wait_s:
+            raise Refused(429, "pace", "Too many reports of one user. Send them later.", wait_s=wait_s)
 
 
 def require_scope(collector: Collector, request: Request, scope: str) -> None:

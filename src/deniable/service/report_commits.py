@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -67,7 +67,18 @@ REASON_WORDS = {
 _ACCEPTED, _REPEATED = OUTCOMES.index(UploadOutcome.ACCEPTED), OUTCOMES.index(UploadOutcome.REPEATED)
 _REFUSED = len(OUTCOMES)
 """At the door, before the store."""
-MayUpload = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class MayUpload:
+    """Leave to upload for one user."""
+
+    who: str
+    """Whose leave it is, to tell one from another: a token, or the user whom a proxy names."""
+    names: Callable[[str], bool]
+    """Whether it is for this user."""
+
+
 _ALL_TAKEN = b'{"accepted":%d,"repeated":%d,"refused":{},"failed":[]}'
 
 
@@ -150,7 +161,7 @@ class ReportCommits:
                 if any(self._door.owners):
                     tables = judged.tables[first:last].tolist()
                     names = [self._door.token_name(table, uid or "") for table, uid in zip(tables, names, strict=True)]
-                may = {uid: uid is not None and request.may_upload(uid) for uid in set(names)}
+                may = {uid: uid is not None and request.may_upload.names(uid) for uid in set(names)}
                 others |= {row for row, uid in enumerate(names, first) if not may[uid] and not judged.codes[row]}
         return others
 

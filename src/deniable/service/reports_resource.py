@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from deniable.engines.collecting.sent_columns import FramedBody, SentReport
 from deniable.errors import Failure
 from deniable.service.answers import Refused, refusal_body
-from deniable.service.authorisation import upload_headers, uploader
+from deniable.service.authorisation import check_user_pace, upload_headers, uploader
 from deniable.service.collector import Collector
 from deniable.service.report_commits import ArrivedRequest, MayUpload, count_of
 from deniable.service.request_bodies import received_body
@@ -91,7 +91,7 @@ def queue_reports(
     collector: Collector, sent: FramedBody | list[SentReport], may_upload: MayUpload | None, waiter: Any
 ) -> None:
     """Queue reports for the next commit; `waiter` is given the answer."""
-    _check_user_pace(collector, sent)
+    check_user_pace(collector, _only_user(sent), count_of(sent), may_upload)
     try:
         collector.writer.submit(ArrivedRequest(sent, may_upload), count_of(sent), waiter)
     except QueueFull:
@@ -121,13 +121,8 @@ async def _read(collector: Collector, headers: Mapping[str, str], body: bytes) -
         raise Refused(problem.status, problem.reason, problem.words) from None
 
 
-def _check_user_pace(collector: Collector, sent: FramedBody | list[SentReport]) -> None:
-    """Refuse a request about a single user who sends too often. A relay that sends for many is not one of them."""
+def _only_user(sent: FramedBody | list[SentReport]) -> str | None:
+    """The user of all reports, if it is one."""
     if isinstance(sent, FramedBody):
-        user = sent.only_user
-    else:
-        user = sent[0].uid if sent and all(arrived.uid == sent[0].uid for arrived in sent) else None
-    if user is not None:
-        wait_s = collector.users.wait_s(user, collector.elapsed(), count_of(sent))
-        if wait_s:
-            raise Refused(429, "pace", "Too many reports of one user. Send them later.", wait_s=wait_s)
+        return sent.only_user
+    return sent[0].uid if sent and all(arrived.uid == sent[0].uid for arrived in sent) else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from deniable.errors import Failure, InvalidParameter, QueryRefused
 from deniable.service.answers import Refused, answered
-from deniable.service.authorisation import address_of, require_scope, upload_headers, uploader
+from deniable.service.authorisation import address_of, check_user_pace, require_scope, upload_headers, uploader
 from deniable.service.collector import Collector
 from deniable.service.report_commits import OTHER_USER
 from deniable.service.request_bodies import whole_body
@@ -79,12 +79,12 @@ async def post_stream_reports(request: Request) -> Response:
     body = await whole_body(request, settings.body_bytes, settings.body_seconds)
     limits = BodyLimits(settings.unpacked_bytes, settings.reports_per_request)
     try:
-        plain = unpacked(body, headers.get("content-encoding", "").strip().lower(), limits)
-        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-        sent = [StreamUpload(*arrived) for arrived in read_stream_body(plain, media_type, limits)]
+        sent = await run_in_threadpool(_read, body, headers, limits)
     except BodyRefused as problem:
         raise Refused(problem.status, problem.reason, problem.words) from None
-    may = {uid: may_upload is None or may_upload(uid) for uid in {arrived.uid for arrived in sent}}
+    users = {arrived.uid for arrived in sent}
+    check_user_pace(collector, next(iter(users)) if len(users) == 1 else None, len(sent), may_upload)
+    may = {uid: may_upload is None or may_upload.names(uid) for uid in users}
     mine = [arrived for arrived in sent if may[arrived.uid]]
     future = asyncio.get_running_loop().create_future()
     try:
@@ -95,6 +95,12 @@ async def post_stream_reports(request: Request) -> Response:
     except Failure:
         raise Refused(503, "store", "The store cannot be written. Send the reports again later.", wait_s=5) from None
     return _answer(collector, [next(outcomes) if may[arrived.uid] else OTHER_USER for arrived in sent])
+
+
+def _read(body: bytes, headers: Mapping[str, str], limits: BodyLimits) -> list[StreamUpload]:
+    plain = unpacked(body, headers.get("content-encoding", "").strip().lower(), limits)
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    return [StreamUpload(*arrived) for arrived in read_stream_body(plain, media_type, limits)]
 
 
 def _answer(collector: Collector, outcomes: Sequence[str]) -> Response:

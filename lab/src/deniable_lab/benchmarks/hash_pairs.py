@@ -8,10 +8,12 @@ Over all seeds a random function would be off by √(g − 1)/2^16 of 1/g: betwe
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Protocol
 
 import numpy as np
@@ -165,6 +167,16 @@ class Counted:
     def chance(self) -> Floats:
         """The standard deviation of these errors for a random function."""
         return np.asarray(np.sqrt((self.buckets - 1) / self.seeds))
+
+
+def worst_by_chance(pairs: int, share: float = 0.5) -> float:
+    """The largest of so many errors of a random function, in standard deviations, or less, in this share of cases.
+
+    >>> round(worst_by_chance(100_000), 2), round(worst_by_chance(100_000, 0.95), 2)
+    (4.5, 5.02)
+    """
+    beyond = -math.expm1(math.log(share) / pairs)
+    return NormalDist().inv_cdf(1 - beyond / 2)
 
 
 def count_in_pieces(

@@ -104,7 +104,7 @@ LONGEST = (
     "tests/database/test_paper_bounds.py",
     "tests/golden/",
 )
-"""Files whose few tests take long. They are handed out first: a worker that has nothing left waits for the other one."""
+"""Files whose few tests take long. They come first, because a worker with nothing left waits for the other one."""
 
 
 @pytest.hookimpl(trylast=True)

@@ -18,6 +18,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -75,12 +76,65 @@ def _names_taken_over(test):
     return used - defined
 
 
-def pytest_xdist_make_scheduler(config, log):
+LONGEST = (
+    "tests/engines/spark/",
+    "tests/service/test_console.py",
+    "tests/cli/test_demo.py",
+    "tests/service/test_collector_simulation.py",
+    "tests/stores/test_crashes.py",
+    "lab/tests/benchmarks/test_stream_coverage.py",
+    "lab/tests/benchmarks/test_stream_parts.py",
+    "lab/tests/experiments/test_stream_findings.py",
+    "lab/tests/experiments/test_table_findings.py",
+    "lab/tests/experiments/test_zoo.py",
+    "lab/tests/experiments/test_infinite_tree.py",
+    "tests/queries/forecasts/test_fit.py",
+    "tests/queries/forecasts/test_first_look.py",
+    "tests/queries/forecasts/test_assumed_rows.py",
+    "tests/service/test_served_streams.py",
+    "tests/service/test_live_streams.py",
+    "tests/tables/test_user_level_privacy.py",
+    "tests/tables/test_round_bulk_privacy.py",
+    "tests/engines/reports/test_stores.py",
+    "tests/cli/test_stream_local_commands.py",
+    "tests/database/test_calibration.py",
+    "tests/database/test_random_queries.py",
+    "tests/database/test_liars.py",
+    "tests/database/test_joint_database.py",
+    "tests/database/test_paper_bounds.py",
+    "tests/golden/",
+)
+"""Files whose few tests take long. They come first, because a worker with nothing left waits for the other one."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Where workers share the tests, long files come first, then those with many tests."""
+    if not hasattr(config, "workerinput"):
+        return
+    tests = Counter(_together(item.nodeid) for item in items)
+    ranks = {start: rank for rank, start in enumerate(LONGEST)}
+
+    def place(item):
+        scope = _together(item.nodeid)
+        rank = next((rank for start, rank in ranks.items() if item.nodeid.startswith(start)), len(ranks))
+        return rank, -tests[scope], scope
+
+    items.sort(key=place)
+
+
+def _together(nodeid):
     """A file's tests go to one worker, so that what they share is set up once; all of Spark's to one, with its JVM."""
+    return "spark" if nodeid.startswith("tests/engines/spark/") else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """What belongs together stays together, and is handed out in the order above."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if nodeid.startswith("tests/engines/spark/") else nodeid.partition("::")[0]
+            return _together(nodeid)
 
+    config.option.loadscopereorder = False  # it would put files with few tests last
     return Scheduling(config, log)

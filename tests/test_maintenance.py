@@ -36,3 +36,10 @@ def test_hooks_run_what_make_lint_runs():
 
 def test_the_citation_names_this_version():
     assert f"\nversion: {deniable.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_files_that_are_handed_out_first_exist():
+    listed = (ROOT / "conftest.py").read_text(encoding="utf-8").split("\nLONGEST = (")[1].split("\n)")[0]
+    paths = re.findall(r'"(.+)"', listed)
+    assert paths
+    assert all((ROOT / path).exists() for path in paths)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -57,8 +58,11 @@ MAKERS = {
 }
 
 
+@cache
 def stream(count=2777):
-    return np.random.default_rng(3).geometric(0.1, count)
+    values = np.random.default_rng(3).geometric(0.1, count)
+    values.setflags(write=False)
+    return values
 
 
 @pytest.fixture(params=MAKERS, scope="module")
@@ -170,7 +174,7 @@ def test_flush_makes_a_short_last_block_add_up():
 
 
 def test_two_streams_that_differ_in_one_value_differ_there_and_nowhere_else():
-    values, other = stream(), stream()
+    values, other = stream(), stream().copy()
     other[1500] = 0 if other[1500] else 1
     plain, replaced = (make(block=1).push_many(v) for v in (values, other))
     assert np.flatnonzero(replaced - plain).tolist() == [1500 - WARMUP]

@@ -11,6 +11,7 @@ from deniable.randomness import SeededSource
 from deniable.streams import CutTail, LocalPercentile, NoThreshold, Reconstructed, SmoothTail, ToPL, ToPLServer
 from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.tail_belief import smooth_tail
+from deniable.streams.local.tail_family import SHAPES, TailFit, _all_bumps, _bumps
 from deniable.streams.local.threshold_choice import candidates, least_regret, predicted_error
 from deniable.streams.local.value_distribution import DistributionBelief
 
@@ -174,3 +175,25 @@ def test_extreme_streams_work(values):
     chosen = server(1.0, values=values, first=5000)
     assert 0 < chosen.theta <= 1638
     assert chosen.variance > 0
+
+
+def test_bumps_of_a_grid_are_those_of_each_combination():
+    axes = [np.linspace(0, 1, 5), np.linspace(-4, -1, 3), np.linspace(-4, 0, 4)]
+    grid = [part.ravel() for part in np.meshgrid(*axes, SHAPES, indexing="ij")]
+    np.testing.assert_allclose(_all_bumps(axes, 32), _bumps(*grid, 32), rtol=1e-12)
+    log_share = np.array([-2.0, -1.0])
+    weights = np.ones((5, 3, 4, SHAPES.size, 2))
+    shares, believed = TailFit(np.full(32, 1 / 32), [*axes, log_share], weights, 0.0, 0.0, grid[0], 0.5).members()
+    bumps, share = np.repeat(_bumps(*grid, 32), 2, axis=0), np.tile(np.exp(log_share), grid[0].size)[:, None]
+    np.testing.assert_allclose(shares, share * bumps + (1 - share) / 32, rtol=1e-12)
+    np.testing.assert_allclose(believed, 1 / weights.size)
+
+
+def test_regrets_of_many_distributions_are_added_up():
+    protocol = ToPLProtocol(1.0, 1000)
+    shares = np.random.default_rng(1).dirichlet(np.ones(20), 1200)
+    weights = np.random.default_rng(2).dirichlet(np.ones(1200))
+    belief = DistributionBelief(np.linspace(10, 1000, 20), shares, weights)
+    errors = predicted_error(protocol, HORIZON, candidates(protocol), belief.excess(candidates(protocol)))
+    expected = candidates(protocol)[np.argmin(weights @ (errors / errors.min(axis=1, keepdims=True)))]
+    assert least_regret(belief, protocol, HORIZON) == pytest.approx(expected, rel=1e-3)

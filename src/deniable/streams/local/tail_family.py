@@ -91,10 +91,12 @@ class TailFit:
             chosen = np.searchsorted(np.cumsum(kept), steps * kept.sum())
             where = tuple(index[chosen] for index in where)
             kept = np.ones(_MOST_MEMBERS)
-        position, left, right = (axis[index] for axis, index in zip(self.axes, where[:3], strict=False))
-        bumps = _bumps(position, left, right, SHAPES[where[3]], self.body.size)
+        found, which = np.unique(np.ravel_multi_index(where[:4], self.weights.shape[:4]), return_inverse=True)
+        *at, shape = np.unravel_index(found, self.weights.shape[:4])  # one bump, with several shares
+        position, left, right = (axis[index] for axis, index in zip(self.axes, at, strict=False))
+        bumps = _bumps(position, left, right, SHAPES[shape], self.body.size)
         share = np.exp(self.axes[3][where[4]])[:, None]
-        return share * bumps + (1 - share) * self.body, kept / kept.sum()
+        return share * bumps[which] + (1 - share) * self.body, kept / kept.sum()
 
 
 def fit_tail(likelihood: ReportLikelihood, body: Floats) -> TailFit:
@@ -148,10 +150,18 @@ def _support(weights: Floats, axes: list[Floats]) -> tuple[Floats, Floats]:
 
 
 def _all_bumps(axes: list[Floats], bins: int) -> Floats:
-    """One bump per row on coarse bins, for all combinations of position, widths and shape."""
-    grid = np.meshgrid(*axes[:3], SHAPES, indexing="ij")
-    position, left, right, shape = (part.ravel() for part in grid)
-    return _bumps(position, left, right, shape, bins)
+    """One bump per row on coarse bins, for all combinations of position, widths and shape.
+
+    A bump is the product of its two sides, each of which is 1 on the other one, and neither knows the other's width.
+    """
+    position, left, right = axes[:3]
+    away = (np.arange(bins) + 0.5) / bins - position[:, None]
+    lefts = _falling(np.square(np.minimum(away, 0.0)[:, None] * np.exp(-left)[:, None]))
+    right_away = np.maximum(away, 0.0)[:, None] * np.exp(-right)[:, None]
+    rights = _falling(np.power(right_away[:, :, None], SHAPES[:, None]))
+    bumps = (lefts[:, :, None, None] * rights[:, None]).reshape(-1, bins)
+    bumps /= bumps.sum(axis=1, keepdims=True)
+    return bumps
 
 
 def _bumps(position: Floats, left: Floats, right: Floats, shape: Floats, bins: int) -> Floats:
@@ -164,8 +174,13 @@ def _bumps(position: Floats, left: Floats, right: Floats, shape: Floats, bins: i
     away *= np.exp(-right)[:, None]
     np.power(away, shape[:, None], out=away)
     bumps += away
-    np.minimum(bumps, 1200.0, out=bumps)
-    bumps /= -2
-    np.exp(bumps, out=bumps)
+    bumps = _falling(bumps)
     bumps /= bumps.sum(axis=1, keepdims=True)
     return bumps
+
+
+def _falling(distances: Floats) -> Floats:
+    """exp(-d/2), never quite 0; in place."""
+    np.minimum(distances, 1200.0, out=distances)
+    distances /= -2
+    return np.exp(distances, out=distances)

@@ -26,6 +26,7 @@ from deniable.streams.local.value_distribution import DistributionBelief, FirstR
 from deniable.streams.released.windows import Truncation
 
 _CANDIDATES = 400
+_AT_ONCE = 512  # distributions, so that what is computed about them stays in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +204,13 @@ def predicted_error(protocol: ToPLProtocol, horizon: int, thetas: Floats, excess
 def least_regret(belief: DistributionBelief, protocol: ToPLProtocol, horizon: int) -> float:
     """The candidate of least mean regret. For a single distribution it is the one of least predicted error."""
     thetas = candidates(protocol)
-    errors = predicted_error(protocol, horizon, thetas, belief.excess(thetas))
-    errors /= errors.min(axis=1, keepdims=True)
-    regrets = belief.weights @ errors
+    regrets = np.zeros(thetas.size)
+    for first in range(0, belief.weights.size, _AT_ONCE):
+        part = slice(first, first + _AT_ONCE)
+        some = DistributionBelief(belief.values, belief.shares[part], belief.weights[part])
+        errors = predicted_error(protocol, horizon, thetas, some.excess(thetas))
+        errors /= errors.min(axis=1, keepdims=True)
+        regrets += some.weights @ errors
     return _rounded(thetas[int(regrets.argmin())], protocol.bound)
 
 

@@ -57,9 +57,7 @@ class Allowed:
         return np.maximum(values - below, least), np.minimum(values + above, most)
 
 
-def left_open(
-    values: Floats, biases: Floats, least: Floats, most: Floats, tail: float
-) -> tuple[Floats, Floats, Floats]:
+def left_open(values: Floats, biases: Floats, least: Floats, most: Floats, tail: float) -> tuple[Floats, Floats]:
     """How far below and above an answer something may be but for a `tail` on each side, if it lies between two bounds.
 
     Zero where nothing is open, or bounds are not known.

@@ -23,9 +23,9 @@ import scipy
 
 from deniable.arrays import Booleans, Floats
 
-MOST_SPREAD = 0.999
+TWO_POINTS = 0.999
 """The largest ρ: at 1 the distribution is two points."""
-LEAST_SPREAD = 1e-4
+NEARLY_NORMAL = 1e-4
 """Below this ρ it is a normal one."""
 
 
@@ -76,12 +76,12 @@ def left_open(values: Floats, biases: Floats, least: Floats, most: Floats, tail:
     down = np.clip((values - least)[rows], 0.0, width)
     up = width - down
     part = np.divide(error**2, down * up, out=np.full_like(width, np.inf), where=down * up > 0)
-    part = np.clip(part, LEAST_SPREAD, MOST_SPREAD)
+    part = np.clip(part, NEARLY_NORMAL, TWO_POINTS)
     weight = 1 / part - 1
     low, high = (
         width * scipy.special.betaincinv(down / width * weight, up / width * weight, at) for at in (tail, 1 - tail)
     )
-    both = part == MOST_SPREAD
+    both = part == TWO_POINTS
     low = np.where(both, np.where(error >= np.sqrt(tail) * down, 0.0, down), low)
     high = np.where(both, np.where(error >= np.sqrt(tail) * up, width, down), high)
     below[rows], above[rows] = np.maximum(down - low, 0.0), np.maximum(high - down, 0.0)

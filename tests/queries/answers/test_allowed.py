@@ -14,7 +14,7 @@ TAIL = 0.025
 
 def opened(value, error, least=0.0, most=1.0):
     sides = left_open(*(np.array([each]) for each in (value, error, least, most)), TAIL)
-    return tuple(float(side[0]) for side in sides[:2])
+    return tuple(float(side[0]) for side in sides)
 
 
 def test_a_small_error_far_from_the_bounds_is_normal():
@@ -59,6 +59,13 @@ def test_the_noise_of_a_bound_is_added_where_the_answer_may_be_there():
     near = np.array([1.0]), np.array([40.0])
     _, high = allowed.interval(0, np.array([20.0]), near, 2.0, TAIL, 3.0)
     assert high[0] == pytest.approx(110, abs=0.1)
+
+
+def test_bounds_that_noise_lets_meet_leave_open_what_their_noise_does():
+    allowed = Allowed(np.zeros((1, 1)), np.zeros((1, 1)), (np.zeros((1, 1)), np.full((1, 1), 2000.0)))
+    near = np.array([0.5]), np.array([800.0])  # a fifth of what is open
+    low, high = allowed.interval(0, np.array([1.0]), near, 2.0, TAIL, 3.0)
+    assert (low[0], high[0]) == (0.0, pytest.approx(4000))
 
 
 def test_an_interval_is_cut_where_something_is_assumed_and_holds_its_value():

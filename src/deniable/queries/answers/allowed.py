@@ -11,8 +11,7 @@ a bell for a small ρ, and for one of ρ near 1 two points at the bounds. An int
 is closer to a bound than its model error allows is no mean. Then a bound d away is reached if all of the error may come
 from there more often than an interval may miss: if it is at least √tail·d.
 
-The noise of an answer adds to what a bell leaves open as errors do, by squares. That of a bound adds to it as it is: if
-the answer may as well be at the bound, it is as far off as that one.
+Bounds are known but for their noise. What they allow ends as many of their standard errors further as an interval has.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ import scipy
 
 from deniable.arrays import Booleans, Floats
 
-MOST_SPREAD = 0.999
+TWO_POINTS = 0.999
 """The largest ρ: at 1 the distribution is two points."""
-LEAST_SPREAD = 1e-4
+NEARLY_NORMAL = 1e-4
 """Below this ρ it is a normal one."""
 
 
@@ -49,50 +48,44 @@ class Allowed:
         errors is not in it.
         """
         errors, biases = near
-        least, most = self.least[:, moment], self.most[:, moment]
         of_least, of_most = (each[:, moment] for each in self.errors)
-        below, above, spread = left_open(values, biases, least, most, tail)
+        least, most = self.least[:, moment], self.most[:, moment]
+        below, above = left_open(values, biases, least - reach * of_least, most + reach * of_most, tail)
         both = reach * np.hypot(errors, biases)
-        ends = []
-        for side, width, error in ((below, values - least, of_least), (above, most - values, of_most)):
-            way = np.divide(side, width, out=np.zeros_like(side), where=side > 0)
-            noisy = np.where(spread > 0, side + spread * way * reach * error, 0.0)
-            ends.append(np.maximum.reduce([both, np.hypot(reach * errors, side), noisy]))
+        below, above = (np.maximum(both, np.hypot(reach * errors, side)) for side in (below, above))
         least, most = np.minimum(least - sure * of_least, values), np.maximum(most + sure * of_most, values)
-        return np.maximum(values - ends[0], least), np.minimum(values + ends[1], most)
+        return np.maximum(values - below, least), np.minimum(values + above, most)
 
 
-def left_open(
-    values: Floats, biases: Floats, least: Floats, most: Floats, tail: float
-) -> tuple[Floats, Floats, Floats]:
+def left_open(values: Floats, biases: Floats, least: Floats, most: Floats, tail: float) -> tuple[Floats, Floats]:
     """How far below and above an answer something may be but for a `tail` on each side, if it lies between two bounds.
 
-    Also ρ. All are zero where nothing is open, or bounds are not known.
+    Zero where nothing is open, or bounds are not known.
 
     >>> ends = np.array([0.0]), np.array([100.0])
     >>> [side.round(1).tolist() for side in left_open(np.array([50.0]), np.array([5.0]), *ends, 0.025)]
-    [[9.8], [9.8], [0.0]]
+    [[9.8], [9.8]]
     >>> [side.round(1).tolist() for side in left_open(np.array([20.0]), np.array([40.0]), *ends, 0.025)]
-    [[20.0], [80.0], [1.0]]
+    [[20.0], [80.0]]
     """
-    below, above, spread = (np.zeros_like(values) for _ in range(3))
+    below, above = np.zeros_like(values), np.zeros_like(values)
     rows = np.isfinite(most - least) & (biases > 0) & (least < most)
     if not rows.any():
-        return below, above, spread
+        return below, above
     width, error = (most - least)[rows], biases[rows]
     down = np.clip((values - least)[rows], 0.0, width)
     up = width - down
     part = np.divide(error**2, down * up, out=np.full_like(width, np.inf), where=down * up > 0)
-    part = np.clip(part, LEAST_SPREAD, MOST_SPREAD)
+    part = np.clip(part, NEARLY_NORMAL, TWO_POINTS)
     weight = 1 / part - 1
     low, high = (
         width * scipy.special.betaincinv(down / width * weight, up / width * weight, at) for at in (tail, 1 - tail)
     )
-    both = part == MOST_SPREAD
+    both = part == TWO_POINTS
     low = np.where(both, np.where(error >= np.sqrt(tail) * down, 0.0, down), low)
     high = np.where(both, np.where(error >= np.sqrt(tail) * up, width, down), high)
-    below[rows], above[rows], spread[rows] = np.maximum(down - low, 0.0), np.maximum(high - down, 0.0), part
-    return below, above, spread
+    below[rows], above[rows] = np.maximum(down - low, 0.0), np.maximum(high - down, 0.0)
+    return below, above
 
 
 def cut(

@@ -116,4 +116,4 @@ def limits(model: Floats, furthest: Floats, ends: Floats) -> Floats:
     """
     stated = np.sqrt(np.maximum(np.einsum("gii->gi", model), 0.0))
     allowed = np.clip(stated, furthest / (FURTHEST * np.sqrt(ends)), furthest / SURE)
-    return np.divide(allowed, stated, out=np.zeros_like(stated), where=stated > 0)
+    return np.asarray(np.divide(allowed, stated, out=np.zeros_like(stated), where=stated > 0))

@@ -145,7 +145,7 @@ def _powers_of_ten(domain: Ordinal) -> tuple[int, ...]:
     """Where they are, on both sides of zero, if the domain has it, and closer to it than half of an even cell."""
     origin, half = origin_of(domain), domain.size // FINER_CELLS // 2
     steps = [10**digits for digits in range(1, len(str(half)) + 1) if 10**digits <= half]
-    places = [origin + step for step in steps] + [origin - step + 1 for step in steps]
+    starts = [origin + step for step in steps] + [origin - step + 1 for step in steps]
     if 0 < origin < domain.size - 1 and steps:
-        places += [origin, origin + 1]
-    return tuple(place for place in places if 0 < place < domain.size)
+        starts += [origin, origin + 1]
+    return tuple(start for start in starts if 0 < start < domain.size)

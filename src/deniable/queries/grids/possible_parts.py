@@ -19,7 +19,7 @@ from deniable.arrays import Floats
 
 SEEN = 0.5
 """How many of its standard errors a part counts as holding that looks like zero."""
-STEPS = 100
+NEWTON_STEPS = 100
 SETTLED = 1e-9
 """What a step may still gain, in units of the likelihood, when nothing changes any more."""
 INSIDE = 0.95
@@ -37,7 +37,7 @@ def possible_parts(known: Floats, wanted: Floats, near: Floats) -> Floats:
     scaled = known * near  # parts are found relative to these
     square, pull = scaled.T @ scaled, scaled.T @ wanted
     parts = np.ones(near.size)
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS):
         slope = square @ parts - pull - SEEN**2 / parts
         factor = scipy.linalg.cho_factor(square + np.diag(SEEN**2 / parts**2), check_finite=False)
         step = -scipy.linalg.cho_solve(factor, slope, check_finite=False)

@@ -91,8 +91,8 @@ class TailFit:
             chosen = np.searchsorted(np.cumsum(kept), steps * kept.sum())
             where = tuple(index[chosen] for index in where)
             kept = np.ones(_MOST_MEMBERS)
-        found, which = np.unique(np.ravel_multi_index(where[:4], self.weights.shape[:4]), return_inverse=True)
-        *at, shape = np.unravel_index(found, self.weights.shape[:4])  # one bump, with several shares
+        combinations, which = np.unique(np.ravel_multi_index(where[:4], self.weights.shape[:4]), return_inverse=True)
+        *at, shape = np.unravel_index(combinations, self.weights.shape[:4])  # one bump, with several shares
         position, left, right = (axis[index] for axis, index in zip(self.axes, at, strict=False))
         bumps = _bumps(position, left, right, SHAPES[shape], self.body.size)
         share = np.exp(self.axes[3][where[4]])[:, None]

@@ -112,3 +112,32 @@ def test_names_that_recipes_import_exist():
     assert imported
     for module, name in imported:
         assert hasattr(importlib.import_module(module), name), f"{module}.{name}"
+
+
+@pytest.mark.parametrize("uv", ["works", "fails", "is missing"])
+def test_uv_installs_from_where_pip_is_told_to_look_and_otherwise_pip_does(tmp_path, uv):
+    bin_, log = tmp_path / ".venv" / "bin", tmp_path / "log"
+    for folder in (bin_, tmp_path / "lab"):
+        folder.mkdir(parents=True)
+    for project in (tmp_path, tmp_path / "lab"):
+        (project / "pyproject.toml").touch()
+    told = 'printf "%s\\n" "global.extra-index-url=\'file:///one file:///two\'" "global.index-url=\'https://a/simple\'"'
+    without_uv = 'case "$*" in *"install uv") exit 1;; esac' if uv == "is missing" else ":"
+    programs = {
+        "python": f'case "$*" in *"config list") {told}; exit;; esac; {without_uv}; echo pip "$@" >> {log}',
+        "uv": f'echo uv "$@" "$UV_DEFAULT_INDEX" "$UV_INDEX" >> {log}; exit {int(uv == "fails")}',
+    }
+    for name, text in programs.items():
+        (bin_ / name).write_text(f"#!/bin/sh\n{text}\n")
+        (bin_ / name).chmod(0o755)
+    settings = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    command = ["make", "--file", ROOT / "Makefile", ".venv/.installed-test"]
+    subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, check=True)
+    *_, last = lines = log.read_text().splitlines()
+    if uv != "is missing":
+        assert any(
+            line.startswith("uv pip") and line.endswith("https://a/simple file:///one file:///two") for line in lines
+        )
+    assert last.startswith("uv pip install" if uv == "works" else "pip -m pip")
+    assert "--editable .[test] --editable ./lab" in last
+    assert (tmp_path / ".venv" / ".installed-test").exists()

@@ -21,6 +21,7 @@ from deniable.stores.collector.upload import StoreFailure
 from deniable.streams import Released, ToPLServer
 from deniable.tables.reports.upload_format import REPORT_LINES, STREAM_REPORTS, binary_body
 from postgresql_server import new_database
+from remembered_tails import _remembered_tails  # noqa: F401 - for all tests of this module
 
 METERS = {"epsilon": 1.0, "bound": 10, "first": 20}
 PATH = "/v1/collections/shop/streams/meters/reports"

@@ -5,8 +5,12 @@ import pytest
 from deniable.engines.spark.spark_session import checked_session, require_java
 from deniable.errors import Failure
 
-# Questions here are small: compiling them, or checking the bytecode of Spark, takes longer than answering.
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+# Questions here are small: compiling them, or checking the bytecode of Spark, takes longer than answering. Without room
+# for classes, and for what a question leaves, all is searched for garbage again and again while they are loaded.
+JAVA_OPTIONS = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote "
+    "-XX:MetaspaceSize=384m -Xmn256m"
+)
 
 
 @pytest.fixture(scope="session")

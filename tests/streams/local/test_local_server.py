@@ -24,6 +24,7 @@ from deniable.streams.local.answered_ids import AnsweredIds
 from deniable.streams.local.simulated_stream import first_codes, second_codes
 from deniable.streams.local.stream_protocol import ToPLProtocol
 from effort import repetitions
+from remembered_tails import _remembered_tails  # noqa: F401 - for all tests of this module
 
 VALUES = np.random.default_rng(1).geometric(0.1, 200_000)
 

@@ -197,3 +197,11 @@ def test_regrets_of_many_distributions_are_added_up():
     errors = predicted_error(protocol, HORIZON, candidates(protocol), belief.excess(candidates(protocol)))
     expected = candidates(protocol)[np.argmin(weights @ (errors / errors.min(axis=1, keepdims=True)))]
     assert least_regret(belief, protocol, HORIZON) == pytest.approx(expected, rel=1e-3)
+
+
+def test_the_same_first_reports_give_the_same_belief():
+    topl = ToPL(1.0, 500, first=60, source=SeededSource(1), simulation=True)
+    topl.publish(np.arange(50) % 40)
+    one, two = (smooth_tail(topl.server.first_reports) for _ in range(2))
+    for name in ("values", "shares", "weights"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -91,8 +92,8 @@ class TailFit:
             chosen = np.searchsorted(np.cumsum(kept), steps * kept.sum())
             where = tuple(index[chosen] for index in where)
             kept = np.ones(_MOST_MEMBERS)
-        found, which = np.unique(np.ravel_multi_index(where[:4], self.weights.shape[:4]), return_inverse=True)
-        *at, shape = np.unravel_index(found, self.weights.shape[:4])  # one bump, with several shares
+        combinations, which = np.unique(np.ravel_multi_index(where[:4], self.weights.shape[:4]), return_inverse=True)
+        *at, shape = np.unravel_index(combinations, self.weights.shape[:4])  # one bump, with several shares
         position, left, right = (axis[index] for axis, index in zip(self.axes, at, strict=False))
         bumps = _bumps(position, left, right, SHAPES[shape], self.body.size)
         share = np.exp(self.axes[3][where[4]])[:, None]
@@ -106,7 +107,9 @@ def fit_tail(likelihood: ReportLikelihood, body: Floats) -> TailFit:
     low, high = _LOW_CORNER, _HIGH_CORNER
     for remaining in reversed(range(_REFINEMENTS + 1)):
         axes = [np.linspace(a, b, n) for a, b, n in zip(low, high, _POINTS, strict=True)]
-        change = _all_bumps(axes, likelihood.bins) @ likelihood.matrix.T - start
+        first = remaining == _REFINEMENTS  # the same for all bodies and reports
+        change = (_widest_bumps(likelihood.bins) if first else _all_bumps(axes, likelihood.bins)) @ likelihood.matrix.T
+        change -= start
         gain, curve = change @ off, np.einsum("ij,ij->i", change, change)
         share = np.exp(axes[3])
         fits = gain[:, None] * share - curve[:, None] * share**2 / 2 - off @ off / 2
@@ -147,6 +150,15 @@ def _support(weights: Floats, axes: list[Floats]) -> tuple[Floats, Floats]:
         low[axis] = max(low[axis], axes[axis][alive[0]] - step)
         high[axis] = min(high[axis], axes[axis][alive[-1]] + step)
     return low, high
+
+
+@lru_cache(maxsize=4)
+def _widest_bumps(bins: int) -> Floats:
+    """Those of the whole box of parameters."""
+    corners = zip(_LOW_CORNER, _HIGH_CORNER, _POINTS, strict=True)
+    bumps = _all_bumps([np.linspace(low, high, points) for low, high, points in corners], bins)
+    bumps.setflags(write=False)
+    return bumps
 
 
 def _all_bumps(axes: list[Floats], bins: int) -> Floats:

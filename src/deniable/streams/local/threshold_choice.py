@@ -26,7 +26,7 @@ from deniable.streams.local.value_distribution import DistributionBelief, FirstR
 from deniable.streams.released.windows import Truncation
 
 _CANDIDATES = 400
-_AT_ONCE = 512  # distributions, so that what is computed about them stays in the cache
+_DISTRIBUTIONS_AT_ONCE = 512  # distributions, so that what is computed about them stays in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +205,8 @@ def least_regret(belief: DistributionBelief, protocol: ToPLProtocol, horizon: in
     """The candidate of least mean regret. For a single distribution it is the one of least predicted error."""
     thetas = candidates(protocol)
     regrets = np.zeros(thetas.size)
-    for first in range(0, belief.weights.size, _AT_ONCE):
-        part = slice(first, first + _AT_ONCE)
+    for first in range(0, belief.weights.size, _DISTRIBUTIONS_AT_ONCE):
+        part = slice(first, first + _DISTRIBUTIONS_AT_ONCE)
         some = DistributionBelief(belief.values, belief.shares[part], belief.weights[part])
         errors = predicted_error(protocol, horizon, thetas, some.excess(thetas))
         errors /= errors.min(axis=1, keepdims=True)

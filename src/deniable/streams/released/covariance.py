@@ -8,6 +8,7 @@ from there.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -136,9 +137,7 @@ class TreeNoise:
 
     @property
     def _whole(self) -> float:
-        """Variance of the sum of a whole chunk, in units of σ²."""
-        end = np.array([self.layout.blocks])
-        return float(self.tree.covariance(end, end)[0])
+        return _variance_of_whole(self.hierarchy, self.layout.blocks, self.fanout, self.consistent)
 
     def describe(self) -> dict[str, Any]:
         """Public facts from which `covariance_of` makes the model again."""
@@ -153,6 +152,13 @@ class TreeNoise:
             "initial_variance": self.initial_variance,
             "smoother": {"name": self.smoother.name, **asdict(self.smoother)},
         }
+
+
+@lru_cache(maxsize=1024)
+def _variance_of_whole(hierarchy: str, blocks: int, fanout: int, consistent: bool) -> float:
+    """Variance of the sum of a whole chunk, in units of σ²."""
+    end = np.array([blocks])
+    return float(arrangement_of(hierarchy, blocks, fanout, consistent).covariance(end, end)[0])
 
 
 def covariance_of(description: dict[str, Any]) -> Covariance:

@@ -23,7 +23,7 @@ import numpy as np
 from deniable.arrays import Floats, Integers
 
 _LEAST = 1e-300
-_AT_ONCE = 2**14
+_SUMS_AT_ONCE = 2**14
 """Sums that are compared with runs of every length at once."""
 _STEEPEST = 4
 """Δ grows at most as this power of the length. An even slope does that, bursts and steps less."""
@@ -61,8 +61,8 @@ class Roughness:
     def _misses(self, over: Integers, block: int, beyond: float) -> Floats:
         chance, runs, squares = _unknown_parts(self, block)
         result = np.ascontiguousarray(chance / 2 * over * (1 - over / block))
-        for first in range(0, result.size, _AT_ONCE):
-            part = slice(first, first + _AT_ONCE)
+        for first in range(0, result.size, _SUMS_AT_ONCE):
+            part = slice(first, first + _SUMS_AT_ONCE)
             hats = over.ravel()[part, None] / runs
             result.ravel()[part] += np.where(hats < 1, hats * hats, beyond) @ squares
         return np.where(over > 0, result, 0.0)

@@ -1,6 +1,7 @@
 """Missing values with a cell of their own, and dates by units of the calendar: without noise, as plain SQL has them."""
 # ruff: noqa: E501 - a query reads best on one line
 
+import math
 from datetime import date, datetime, timedelta
 
 import pyarrow as pa

@@ -133,8 +133,7 @@ def choose_groups(draft: Draft) -> Draft:
     having, rows, left = draft.select.args.get("having"), draft.rows, []
     for part in [] if having is None else conjuncts(having.this):
         meant = _with_items(draft, part)
-        columns = {normal_form(draft.scope, column) for column in meant.find_all(exp.Column)}
-        if meant.find(exp.AggFunc, exp.Subquery) or not columns or not columns <= set(draft.groups):
+        if meant.find(exp.AggFunc, exp.Subquery) or not meant.find(exp.Column) or not _is_of_groups(draft, meant):
             left.append(part)
         else:
             rows = both(rows, condition_rows(draft.scope, meant))
@@ -143,6 +142,15 @@ def choose_groups(draft: Draft) -> Draft:
     select = draft.select.copy()
     select.set("having", exp.Having(this=exp.and_(*(part.copy() for part in left))) if left else None)
     return replace(draft, select=select, rows=rows)
+
+
+def _is_of_groups(draft: Draft, node: Node) -> bool:
+    """Whether an expression is a function of what is grouped by."""
+    inner = without_parentheses(node)
+    if inner.find(exp.Column) and normal_form(draft.scope, inner) in draft.groups:
+        return True
+    children = [child for child in inner.iter_expressions() if child.find(exp.Column)]
+    return not isinstance(inner, exp.Column) and all(_is_of_groups(draft, child) for child in children)
 
 
 def sum_items(draft: Draft) -> Draft:

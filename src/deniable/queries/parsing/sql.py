@@ -6,7 +6,7 @@ each a function from one frozen `Draft` to the next. A new SQL function is one e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from deniable.queries.parsing.scalar_functions import ON_DOMAINS
 from deniable.queries.parsing.scope import Node, Scope
 from deniable.queries.parsing.source_names import conjuncts
 from deniable.queries.parsing.where import condition_rows, rows_asked, without_parentheses
-from deniable.queries.question.conditions import both
+from deniable.queries.question.conditions import Conjunction, both
 from deniable.queries.question.partners import settled, with_partner
 from deniable.queries.question.public_trees import PublicFactor, PublicTest
 from deniable.queries.question.question import (
@@ -40,6 +40,7 @@ from deniable.queries.question.question import (
     HavingLogic,
     Ordering,
     PrivateGroups,
+    PublicGroups,
     Question,
     Term,
 )
@@ -269,6 +270,11 @@ def share_tests(draft: Draft) -> Draft:
         for term in terms
     ]
     common = set.intersection(*tests) if tests else set()
+    if any(isinstance(group, PublicGroups) for group in draft.groups.values()):
+        # A group that WHERE lets through is shown, even if none of its rows counts: COUNT(x) where x is NULL.
+        common &= (
+            set.intersection(*(set(_tests_of(conjunction)) for conjunction in draft.rows)) if draft.rows else set()
+        )
     filters: dict[str, tuple[PublicTest, ...]] = {}
     for table, test in sorted(common):
         filters[table] = (*filters.get(table, ()), test)
@@ -277,6 +283,11 @@ def share_tests(draft: Draft) -> Draft:
         for collected in draft.sums
     )
     return replace(draft, filters=filters, moments=tuple(moments))
+
+
+def _tests_of(conjunction: Conjunction) -> Iterator[tuple[str, PublicTest]]:
+    for (table, test), wanted in conjunction.public.items():
+        yield table, (test, wanted)
 
 
 def note_constants(draft: Draft) -> Draft:

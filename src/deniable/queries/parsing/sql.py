@@ -272,9 +272,8 @@ def share_tests(draft: Draft) -> Draft:
     common = set.intersection(*tests) if tests else set()
     if any(isinstance(group, PublicGroups) for group in draft.groups.values()):
         # A group that WHERE lets through is shown, even if none of its rows counts: COUNT(x) where x is NULL.
-        common &= (
-            set.intersection(*(set(_tests_of(conjunction)) for conjunction in draft.rows)) if draft.rows else set()
-        )
+        for conjunction in draft.rows:
+            common &= set(_tests_of(conjunction))
     filters: dict[str, tuple[PublicTest, ...]] = {}
     for table, test in sorted(common):
         filters[table] = (*filters.get(table, ()), test)

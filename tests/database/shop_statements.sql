@@ -214,6 +214,10 @@ SELECT p90 - p50 AS d FROM (SELECT QUANTILE_CONT(age, 0.9) AS p90, MEDIAN(age) A
 SELECT a.plan, b.n * 100.0 / a.n AS rate FROM (SELECT plan, COUNT(*) AS n FROM customers GROUP BY plan) a JOIN (SELECT plan, COUNT(*) AS n FROM customers WHERE newsletter GROUP BY plan) b USING (plan) ORDER BY rate DESC;
 WITH a AS (SELECT country, COUNT(*) AS n FROM customers GROUP BY country), t AS (SELECT COUNT(*) AS n FROM customers) SELECT a.country, a.n, a.n * 100.0 / t.n AS pct FROM a CROSS JOIN t;
 SELECT COALESCE(a.country, b.country) AS country, a.n, b.s FROM (SELECT country, COUNT(*) AS n FROM customers GROUP BY country) a FULL JOIN (SELECT country, SUM(income) AS s FROM customers GROUP BY country) b ON a.country = b.country;
+SELECT age // 10 AS d, COUNT(*) AS n FROM customers GROUP BY age // 10 HAVING age // 10 >= 3 AND COUNT(*) > 2;
+SELECT d.department || '/' || d.category AS k, COUNT(*) AS n FROM orders o LEFT JOIN departments d ON o.category = d.category GROUP BY 1;
+SELECT CASE WHEN country IN (SELECT country FROM countries WHERE region = 'south') THEN 'south' ELSE 'other' END AS c, COUNT(*) AS n FROM customers GROUP BY c;
+SELECT uid IN (SELECT uid FROM orders) AS buys, AVG(age) AS a FROM customers GROUP BY buys;
 -- tools that look around
 SHOW TABLES;
 DESCRIBE customers;

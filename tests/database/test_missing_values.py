@@ -1,6 +1,7 @@
 """Missing values with a cell of their own, and dates by units of the calendar: without noise, as plain SQL has them."""
 # ruff: noqa: E501 - a query reads best on one line
 
+import math
 from datetime import date, datetime, timedelta
 
 import pyarrow as pa
@@ -153,7 +154,7 @@ def test_months_begin_on_their_first_day():
 def test_what_takes_the_place_of_missing_values_has_quantiles_and_is_counted():
     table = dn.Table("t", a=dn.Ordinal(0, 9, missing=4), k=dn.Categorical("x", "y", missing="y"))
     frame = pa.table({"uid": range(6), "a": [1, 2, None, None, 8, 9], "k": ["x", None, None, "y", "x", "y"]})
-    database = dn.connect(dn.Collection(table, epsilon=math.inf).perturb(t=frame, simulation=True))
+    database = dn.connect(dn.Collection(table, epsilon=math.inf, design="mg").perturb(t=frame, simulation=True))
     (answer,) = database.sql("SELECT MEDIAN(a) AS m, MODE(k) AS k, COUNT(a) AS n FROM t")
     assert (answer["m"].value, answer["k"], answer["n"].value) == (4.0, "y", 6.0)
     assert database.sql("SELECT COUNT(*) FROM t WHERE k IS NOT NULL").scalar().value == pytest.approx(6)

@@ -204,14 +204,16 @@ def _count(node: Node) -> int | None:
     return int(value.this)
 
 
-def _ordering(key: Node, names: tuple[str, ...]) -> tuple[str, bool]:
-    """A key of ORDER BY: a column by its name or position."""
+def _ordering(key: Node, names: tuple[str, ...], named: Mapping[str, str]) -> tuple[str, bool]:
+    """A key of ORDER BY: a column by its name or position, or written again."""
     node = key.this
     by_name = {name.casefold(): name for name in names}
     if isinstance(node, exp.Literal) and node.this.isdigit() and 1 <= int(node.this) <= len(names):
         return names[int(node.this) - 1], bool(key.args.get("desc"))
     if isinstance(node, exp.Column) and node.name.casefold() in by_name:
         return by_name[node.name.casefold()], bool(key.args.get("desc"))
+    if (written := str(node.sql(dialect="duckdb"))) in named:
+        return named[written], bool(key.args.get("desc"))
     raise QueryRefused("rows of several parts are ordered by a column of the answer", "Name it with AS.")
 
 
@@ -219,4 +221,7 @@ def ordering_of(tree: Node, names: tuple[str, ...]) -> tuple[tuple[tuple[str, bo
     """ORDER BY, LIMIT and OFFSET of a question, by the columns of its answer."""
     limit, offset = (_count(tree.args.get(clause)) for clause in ("limit", "offset"))
     keys = (tree.args.get("order") or exp.Order(expressions=[])).expressions
-    return tuple(_ordering(key, names) for key in keys), limit, offset or 0
+    items = tree.expressions if isinstance(tree, exp.Select) and len(tree.expressions) == len(names) else []
+    nodes = [item.this if isinstance(item, exp.Alias) else item for item in items]
+    named = {str(node.sql(dialect="duckdb")): name for node, name in zip(nodes, names, strict=False)}
+    return tuple(_ordering(key, names, named) for key in keys), limit, offset or 0

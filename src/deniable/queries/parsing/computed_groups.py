@@ -19,6 +19,7 @@ from deniable.queries.parsing.compound_questions import Compound, PlainPart, ite
 from deniable.queries.parsing.domain_values import evaluated
 from deniable.queries.parsing.groups import is_of_one_dimension
 from deniable.queries.parsing.scope import Node, PrivateColumn, PublicColumn, Scope
+from deniable.queries.parsing.source_names import conjuncts
 
 MOST_COMPUTED_GROUPS = 64
 _COUNTED = "rows_of_these"
@@ -101,6 +102,11 @@ def _public_values(scope: Scope, select: Node, node: Node, rows: Rows) -> list[t
         raise scope.refusal(node, problem, "Group by the attributes, or by a CASE whose values are constants.")
     asked = exp.Select(from_=select.args["from_"].copy())
     asked.set("joins", [join.copy() for join in select.args.get("joins") or []])
+    where = select.args.get("where")
+    for part in [] if where is None else conjuncts(where.this):
+        known = list(part.find_all(exp.Column))
+        if known and all(isinstance(scope.meaning(column), PublicColumn) for column in known):
+            asked.where(part.copy(), copy=False)  # values that it leaves out are no groups
     names = [f"column_{number}" for number in range(len(columns))]
     named = [exp.alias_(column.copy(), name) for column, name in zip(columns, names, strict=True)]
     asked.set("expressions", [*named, exp.alias_(exp.Count(this=exp.Star(), big_int=True), _COUNTED)])

@@ -106,8 +106,14 @@ def _group(scope: Scope, node: Node, label: str) -> Groups:
     if isinstance(group, PublicGroups):
         return group
     alone = value_alone(scope, node)
-    values = group.values if alone in group.values else (*group.values, alone)
-    return replace(group, values=values, alone=values.index(alone))
+    if alone in group.values:
+        return replace(group, alone=group.values.index(alone))
+    known = [value for value in group.values if value is not None]
+    place = len(group.values) if alone is None else sum(value < alone for value in known)
+    values = (*group.values[:place], alone, *group.values[place:])
+    return replace(
+        group, values=values, codes=np.where(group.codes >= place, group.codes + 1, group.codes), alone=place
+    )
 
 
 def _group_of_rows(scope: Scope, node: Node, label: str) -> Groups:
@@ -134,10 +140,10 @@ def _bins(scope: Scope, node: Node, label: str) -> PrivateGroups:
     if isinstance(first, PrivateColumn) and is_of_one_dimension(meanings) and first.dimension is not None:
         names = {part.sql(dialect="duckdb"): scope.meaning(part).column for part in node.find_all(exp.Column)}
         here = first.dimension.present
-        values, which = distinct_of(evaluated(scope, node, first.dimension.frame, names).filter(pa.array(here)))
-        codes = np.full(here.size, -1, dtype=np.int64)
-        codes[here] = which
-        return PrivateGroups(label, first.attribute, values, codes)
+        distinct_here, which = distinct_of(evaluated(scope, node, first.dimension.frame, names).filter(pa.array(here)))
+        places = np.full(here.size, -1, dtype=np.int64)
+        places[here] = which
+        return PrivateGroups(label, first.attribute, distinct_here, places)
     column = only_attribute(scope, node)
     if column is None or (is_exact(node) and isinstance(column.domain, Ordinal)):
         column = single_attribute(scope, node)

@@ -6,7 +6,7 @@ each a function from one frozen `Draft` to the next. A new SQL function is one e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from deniable.queries.parsing.scalar_functions import ON_DOMAINS
 from deniable.queries.parsing.scope import Node, Scope
 from deniable.queries.parsing.source_names import conjuncts
 from deniable.queries.parsing.where import condition_rows, rows_asked, without_parentheses
-from deniable.queries.question.conditions import both
+from deniable.queries.question.conditions import Conjunction, both
 from deniable.queries.question.partners import settled, with_partner
 from deniable.queries.question.public_trees import PublicFactor, PublicTest
 from deniable.queries.question.question import (
@@ -40,6 +40,7 @@ from deniable.queries.question.question import (
     HavingLogic,
     Ordering,
     PrivateGroups,
+    PublicGroups,
     Question,
     Term,
 )
@@ -133,8 +134,7 @@ def choose_groups(draft: Draft) -> Draft:
     having, rows, left = draft.select.args.get("having"), draft.rows, []
     for part in [] if having is None else conjuncts(having.this):
         meant = _with_items(draft, part)
-        columns = {normal_form(draft.scope, column) for column in meant.find_all(exp.Column)}
-        if meant.find(exp.AggFunc, exp.Subquery) or not columns or not columns <= set(draft.groups):
+        if meant.find(exp.AggFunc, exp.Subquery) or not meant.find(exp.Column) or not _is_of_groups(draft, meant):
             left.append(part)
         else:
             rows = both(rows, condition_rows(draft.scope, meant))
@@ -143,6 +143,15 @@ def choose_groups(draft: Draft) -> Draft:
     select = draft.select.copy()
     select.set("having", exp.Having(this=exp.and_(*(part.copy() for part in left))) if left else None)
     return replace(draft, select=select, rows=rows)
+
+
+def _is_of_groups(draft: Draft, node: Node) -> bool:
+    """Whether an expression is a function of what is grouped by."""
+    inner = without_parentheses(node)
+    if inner.find(exp.Column) and normal_form(draft.scope, inner) in draft.groups:
+        return True
+    children = [child for child in inner.iter_expressions() if child.find(exp.Column)]
+    return not isinstance(inner, exp.Column) and all(_is_of_groups(draft, child) for child in children)
 
 
 def sum_items(draft: Draft) -> Draft:
@@ -261,6 +270,10 @@ def share_tests(draft: Draft) -> Draft:
         for term in terms
     ]
     common = set.intersection(*tests) if tests else set()
+    if any(isinstance(group, PublicGroups) for group in draft.groups.values()):
+        # A group that WHERE lets through is shown, even if none of its rows counts: COUNT(x) where x is NULL.
+        for conjunction in draft.rows:
+            common &= set(_tests_of(conjunction))
     filters: dict[str, tuple[PublicTest, ...]] = {}
     for table, test in sorted(common):
         filters[table] = (*filters.get(table, ()), test)
@@ -269,6 +282,11 @@ def share_tests(draft: Draft) -> Draft:
         for collected in draft.sums
     )
     return replace(draft, filters=filters, moments=tuple(moments))
+
+
+def _tests_of(conjunction: Conjunction) -> Iterator[tuple[str, PublicTest]]:
+    for (table, test), wanted in conjunction.public.items():
+        yield table, (test, wanted)
 
 
 def note_constants(draft: Draft) -> Draft:

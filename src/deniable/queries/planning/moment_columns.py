@@ -58,9 +58,9 @@ def moment_columns(question: Question, collection: Specification, keyed: KeyFunc
     kinds = {described.free for described in question.moments}
     for number, combination in enumerate(combinations):
         inside = {free: _indicators(private, combination, free=free) for free in kinds}
-        lone = _alone(private, combination)
+        lone = {free: _alone(private, combination, free=free) for free in kinds}
         for moment, described in enumerate(question.moments):
-            mine = book.terms(moment, _inside(described.terms, lone), inside[described.free])
+            mine = book.terms(moment, _inside(described.terms, lone[described.free]), inside[described.free])
             terms += mine
             owners += [number * len(question.moments) + moment] * len(mine)
     width = max((len(term.public) for term in terms), default=0)
@@ -115,11 +115,14 @@ def check_crosses(question: Question, groups: int) -> None:
         raise QueryRefused(problem, "Ask for fewer answers at once, or group by bins.")
 
 
-def _alone(groups: list[PrivateGroups], combination: tuple[int, ...]) -> dict[str, bool]:
+def _alone(groups: list[PrivateGroups], combination: tuple[int, ...], *, free: bool) -> dict[str, bool]:
     """For each table that is grouped by, whether rows without a partner there are in this group."""
     alone: dict[str, bool] = {}
     for group, value in zip(groups, combination, strict=True):
-        alone[group.attribute[0]] = alone.get(group.attribute[0], True) and value == group.alone
+        here = value == group.alone
+        if group.cumulative:
+            here = 0 <= group.alone <= (len(group.values) - 1 if free else value)
+        alone[group.attribute[0]] = alone.get(group.attribute[0], True) and here
     return alone
 
 

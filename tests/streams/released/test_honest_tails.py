@@ -44,7 +44,7 @@ def test_a_stream_without_zeros_is_not_called_sparse():
 
 
 def test_a_bound_so_loose_that_noise_could_hide_all_there_is_is_noted():
-    """Noise hides 1 % of the values. If they were 100,000 they would be a hundred times the others; if 3,000, thrice."""
+    """Noise hides 1 % of the values: a hundred times the others if they were 100,000, three times if 3,000."""
     values = np.random.default_rng(1).geometric(0.1, 2 * HORIZON)
     hidden = np.where(np.random.default_rng(2).random(values.size) < 0.005, 100_000, values)
     for stream in (values, hidden):

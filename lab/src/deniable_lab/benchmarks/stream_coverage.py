@@ -28,6 +28,7 @@ LENGTHS = {"six hours": 21_600, "a day": SECONDS_OF_A_DAY, "a week": 7 * SECONDS
 LEAST, MOST = 0.93, 0.98
 DRAWN_HORIZON, DRAWN_WARMUP = 1 << 16, LONGEST_WARMUP
 DRAWN_EPSILONS = (0.05, 0.5)
+RARE_EPSILONS = (0.05, 0.1, 0.3)
 
 
 def _heavy_tailed(count: int, rng: np.random.Generator) -> Floats:
@@ -56,6 +57,15 @@ SHAPES: dict[str, Callable[[int, np.random.Generator], Floats | Integers]] = {
     "bursty": _bursty,
     "stepwise": _stepwise,
 }
+
+
+_BODIES: dict[str, Callable[[int, np.random.Generator], Floats | Integers]] = {
+    "lognormal": lambda count, rng: rng.lognormal(3, 0.6, count),
+    "uniform": lambda count, rng: rng.uniform(0, 40, count),
+    "gamma": lambda count, rng: rng.gamma(3.0, 30, count),
+    "days": lambda count, rng: rng.poisson(30 * (1 + 0.6 * np.sin(np.arange(count) / 500))),
+}
+"""What rare large values are added to."""
 
 
 def shares_inside(
@@ -156,6 +166,42 @@ def family(repetitions: int, draws: int = 4) -> Iterator[Row]:
                     parts[length].append(measured[length])
             for length in lengths:
                 yield _row(f"{shape}, ε={epsilon:g}, length {length:,}", Covered.together(parts[length]))
+
+
+def rare(repetitions: int) -> Iterator[Row]:
+    """How often windows miss the real sum without a note, where 0.2 to 5 % of values are 30 to 1,000 times the others.
+
+    Shares, sizes and bounds are drawn for each release. The bound is 1.2 to 10 times the largest value.
+    """
+    drawing, count = np.random.default_rng(77), DRAWN_WARMUP + 4 * DRAWN_HORIZON
+    for body, values_of in _BODIES.items():
+        for epsilon in RARE_EPSILONS:
+            silent, noted = np.empty((2, repetitions))
+            for seed in range(repetitions):
+                ranges = np.log([(0.002, 0.05), (30, 1000), (1.2, 10)])
+                share, times, loose = np.exp(drawing.uniform(*ranges.T))
+                rng = np.random.default_rng([seed, 900])
+                usual = np.rint(values_of(count, rng))
+                large = int(times * usual.mean())
+                values = np.where(rng.random(count) < share, large, usual).astype(np.int64)
+                silent[seed], noted[seed] = _missed(values, large * loose, epsilon, seed)
+            note = f"missed in more than a tenth of the windows {np.mean(silent > 0.1):.0%} of releases, "
+            note += f"noted {noted.mean():.0%}"
+            met = bool(silent.mean() <= 1 - LEAST)
+            yield Row(f"rare large values, {body}, ε={epsilon:g}", figure(silent), None, met, note)
+
+
+def _missed(values: Integers, bound: float, epsilon: float, seed: int) -> tuple[float, float]:
+    """The share of windows that miss the truth and have no note, and of those that have one."""
+    tops = ToPS(epsilon, int(bound), horizon=DRAWN_HORIZON, source=SeededSource(seed), simulation=True)
+    tops.push_many(values)
+    rng, published = np.random.default_rng(6), values[tops.settings.warmup :]
+    parts = []
+    for length in (60, 1440, DRAWN_HORIZON // 4):
+        starts = rng.integers(0, published.size - length + 1, 100)
+        parts.append(_asked(tops, published, starts, length, cut=False)[:2])
+    inside, noted = np.concatenate(parts, axis=1).astype(bool)
+    return float(np.mean(~inside & ~noted)), float(noted.mean())
 
 
 def real(data: Data, repetitions: int) -> Iterator[Row]:

@@ -147,9 +147,9 @@ def streams(
 ) -> None:
     """Error and speed of private streams.
 
-    Compared with the authors' code and numpy. Parts: speed, durable, variances, calibration, intervals, renewal,
-    bursts, defaults, thresholds, paper, hierarchies, smoothers, percentiles, coverage, other, drift. Parts after
-    `bursts` need `--data`. `paper` takes half an hour, `variances` five minutes (25 times the repetitions: single
+    Compared with the authors' code and numpy. Parts: speed, durable, variances, calibration, intervals, rare,
+    renewal, bursts, defaults, thresholds, paper, hierarchies, smoothers, percentiles, coverage, other, drift. Parts
+    after `bursts` need `--data`. `paper` takes half an hour, `variances` five minutes (25 times the repetitions: single
     trees vary much), the rest a few. "Theirs" in `bursts`, `other` and `drift` is our code with the paper's settings.
     Exits 1 if a target is missed.
 
@@ -174,6 +174,7 @@ def streams(
         "variances": lambda: stream_error.variances(25 * repetitions),
         "calibration": lambda: stream_error.calibration(repetitions),
         "intervals": lambda: stream_coverage.drawn(repetitions),
+        "rare": lambda: stream_coverage.rare(repetitions),
         "renewal": lambda: stream_renewal.renewal(repetitions),
         "bursts": lambda: stream_error.bursts(repetitions),
         "defaults": lambda: stream_error.defaults(data, repetitions),
@@ -204,7 +205,7 @@ def streams(
     for name, rows in tables.items():
         if parts and name not in parts:
             continue
-        if name not in ("variances", "calibration", "intervals", "renewal", "bursts") and data.folder is None:
+        if name not in ("variances", "calibration", "intervals", "rare", "renewal", "bursts") and data.folder is None:
             click.echo(f"{name}: skipped, it needs --data", err=True)
             continue
         made = table(name, "what", "ours", "± %", "theirs", "± %", "ratio", "", "", numbers_from=1)

@@ -12,7 +12,8 @@ import pyarrow as pa
 from deniable.engines.collecting.collected_reports import Reports
 from deniable.engines.collecting.gathered_bundles import gathered_bundles
 from deniable.engines.collecting.row_counts import Summary
-from deniable.engines.collecting.sent_columns import SentReport, wire_reports
+from deniable.engines.collecting.sent_columns import wire_reports
+from deniable.engines.collecting.sent_lines import LONGEST_LINE
 from deniable.engines.collecting.wire_reports import (
     MALFORMED,
     NO_ROUND,
@@ -38,7 +39,6 @@ _INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")
 ANOTHER = "another one for a user and slot that had one"
 NOWHERE = "(none)"
 """What the summaries call lines that belong to no table."""
-LONGEST_LINE = 1 << 16
 
 Advance = Callable[[int], None]
 
@@ -134,18 +134,6 @@ def _gathered_bundles(
         sent[table].lines += 1
         sent[table].add(Entry(name, slot, report, {}, turn))
     return _reports(collection, sent, +refused, simulation=simulation)
-
-
-_UNREADABLE = SentReport("", b"")
-
-
-def sent_line(line: str | bytes) -> SentReport:
-    """What arrived in a line of JSON. If it cannot be read it is empty, and refused with all others at the door."""
-    try:
-        uid, table, report, public = parse(line if len(line) <= LONGEST_LINE else "")
-    except InvalidData:
-        return _UNREADABLE
-    return SentReport(str(uid), report.to_bytes(), table, public)
 
 
 def _reports(collection: Specification, sent: dict[str, _Sent], lost: Counter[str], *, simulation: bool) -> Reports:

@@ -9,7 +9,8 @@ import pytest
 import deniable as dn
 from command_line import run
 from deniable.client import Report, StreamReport, ToPLClient
-from deniable.engines.collecting.gathering import ANOTHER, LONGEST_LINE
+from deniable.engines.collecting.gathering import ANOTHER
+from deniable.engines.collecting.sent_lines import LONGEST_LINE
 from deniable.errors import BadInput, InvalidData, InvalidParameter
 from deniable.strict_json import read_json
 

@@ -15,12 +15,12 @@ from deniable.tables.schema.report_format import COIN_MODES, REPORT_BYTES, REPOR
 
 LONGEST_LINE = 1 << 16
 _UNREADABLE = SentReport("", b"")
-_TEXT = r"[ !#-\[\]-~]*"
+_PLAIN_TEXT = r"[ !#-\[\]-~]*"
 """Characters that JSON writes as they are: ASCII that can be printed, without quotes and backslashes."""
-_HEAD = f"{REPORT_VERSION:02x}(?:{'|'.join(f'{mode:02x}' for mode in range(len(COIN_MODES)))})"
+_REPORT_HEAD = f"{REPORT_VERSION:02x}(?:{'|'.join(f'{mode:02x}' for mode in range(len(COIN_MODES)))})"
 _USUAL_LINE = re.compile(
-    rf'\{{"uid":(?:"({_TEXT})"|(0|-?[1-9][0-9]{{0,17}})),"table":"({_TEXT})",'
-    rf'"report":"({_HEAD}[0-9a-f]{{{2 * REPORT_BYTES - 4}}})"\}}'.encode()
+    rf'\{{"uid":(?:"({_PLAIN_TEXT})"|(0|-?[1-9][0-9]{{0,17}})),"table":"({_PLAIN_TEXT})",'
+    rf'"report":"({_REPORT_HEAD}[0-9a-f]{{{2 * REPORT_BYTES - 4}}})"\}}'.encode()
 )
 
 

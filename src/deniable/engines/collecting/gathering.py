@@ -161,12 +161,16 @@ def _is_integer(uid: str) -> bool:
 
 
 def _fitting(public: Sequence[str], entries: list[Entry]) -> list[Entry]:
-    """Entries whose public values are missing or of the type that most devices send; all numbers count as one type."""
+    """Entries whose public values are missing or of the type that most devices send; all numbers count as one type.
+
+    What no column can hold is of no type, also if nobody sends anything else.
+    """
     for column in public:
         values = [entry.public.get(column) for entry in entries]
         kinds = [None if value is None else value_family(value) for value in values]
-        usual, _ = (Counter(kind for kind in kinds if kind) or Counter([""])).most_common(1)[0]
-        entries = [entry for entry, kind in zip(entries, kinds, strict=True) if kind in (None, usual)]
+        known = Counter(kind for kind in kinds if kind).most_common(1)
+        fitting = {None, *(kind for kind, _ in known)}
+        entries = [entry for entry, kind in zip(entries, kinds, strict=True) if kind in fitting]
     return entries
 
 

@@ -177,6 +177,27 @@ def test_a_store_that_takes_long_to_read_is_asked_as_it_was_and_says_so(tmp_path
     served.close()
 
 
+def test_a_first_reading_that_takes_long_is_not_repeated_where_only_new_reports_are_read(tmp_path):
+    shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0, name="shop")
+    served, moment = Served(tmp_path / "collected", shop), [0.0]
+    reports = [(uid, shop.client().report("users", {"age": 31}).to_bytes()) for uid in ("7", "8")]
+    served.send(reports[0])
+    questions = served.collector.questions
+    questions._elapsed = lambda: moment[0]
+    read = questions._refreshed
+
+    def slowly(count):
+        moment[0] += 100.0 if count == 1 else 0.1
+        return read(count)
+
+    questions._refreshed = slowly
+    assert questions.ask(repr).result(300) == "Database(users: 1 report)"
+    served.send(reports[1])
+    moment[0] += 1.0
+    assert questions.ask(repr).result(300) == "Database(users: 2 reports)"
+    served.close()
+
+
 def test_a_time_that_is_over_while_reports_are_read(tmp_path):
     slow, made = Served(tmp_path / "collected", question_seconds=0.05), []
 

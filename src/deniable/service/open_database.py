@@ -62,6 +62,8 @@ class OpenDatabase:
         self._growing = growing(folder, store)
         self._fresh_s = 0.0
         self._following: Thread | None = None
+        self._reads_all = False
+        """Whether everything was read for the last refresh, and would be for the next."""
         self.reading = False
         """Whether a question waits for reports that are being read."""
 
@@ -116,7 +118,7 @@ class OpenDatabase:
                     self.reading = False
                 # What costs little is done often: half of the time at most goes into it.
                 took = self._elapsed() - now
-                self._fresh_s = 2 * took if took > LONG_S else min(FRESH_S, 2 * took)
+                self._fresh_s = 2 * took if took > LONG_S and self._reads_all else min(FRESH_S, 2 * took)
             else:
                 self._opened = (summary.version, now, self._opened[2])
         return self._opened[2]
@@ -143,6 +145,7 @@ class OpenDatabase:
                 self._thread.submit(refreshed).result()
 
     def _refreshed(self, reports: int) -> Database:
+        self._reads_all = True
         if reports > MOST_KEPT_REPORTS or self._folder.simulation:
             self._kept = {}
             return connect(self._folder.path)
@@ -151,6 +154,7 @@ class OpenDatabase:
             if self._following is None and engine is not None:
                 self._following = Thread(target=self._follow, name="following", daemon=True)
                 self._following.start()
+            self._reads_all = engine is None
             return connect(self._folder.path) if engine is None else connect(engine=engine)
         self._kept = stored_tables(self._folder, self._store, self._kept)
         return connect(Reports(self._folder.collection, joined_rounds(self._kept), {}))

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from deniable.engines.collecting.bundles import bundled_lines, unbundled
-from deniable.engines.collecting.gathering import LONGEST_LINE, sent_line
 from deniable.engines.collecting.sent_columns import EndsInside, FramedBody, SentReport, TooManyReports, framed
+from deniable.engines.collecting.sent_lines import LONGEST_LINE, sent_line
 from deniable.engines.collecting.wire_reports import is_long
 from deniable.errors import InvalidData
 from deniable.streams.local.stream_report import SIZE

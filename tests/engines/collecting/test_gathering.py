@@ -9,7 +9,8 @@ import pytest
 import deniable as dn
 from command_line import run
 from deniable.client import Report, StreamReport, ToPLClient
-from deniable.engines.collecting.gathering import ANOTHER, LONGEST_LINE
+from deniable.engines.collecting.gathering import ANOTHER
+from deniable.engines.collecting.sent_lines import LONGEST_LINE
 from deniable.errors import BadInput, InvalidData, InvalidParameter
 from deniable.strict_json import read_json
 
@@ -284,3 +285,11 @@ def test_public_numbers_of_devices_are_of_one_type():
     reports = STORE.gather(lines)
     assert reports["users"]["city"].to_pylist() == [5.0, 2.5, None, None]  # the last was sent as null
     assert reports.summaries["users"].rejected == {"with a public value of another type": 1}
+
+
+def test_a_public_value_that_no_column_holds_is_refused_also_if_nobody_sends_another():
+    report = SHOP.client().report("users", {"age": 31}).to_json(7, "users", {"city": "Rome"})
+    for odd in ("-1000000000000000000000000000000", "[]", "{}", "1e999"):
+        gathered = SHOP.gather([report.replace('"Rome"', odd)])
+        assert gathered.summaries["users"].reports == 0, odd
+        assert gathered.tables["users"].num_rows == 0, odd

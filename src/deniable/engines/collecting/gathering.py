@@ -12,7 +12,8 @@ import pyarrow as pa
 from deniable.engines.collecting.collected_reports import Reports
 from deniable.engines.collecting.gathered_bundles import gathered_bundles
 from deniable.engines.collecting.row_counts import Summary
-from deniable.engines.collecting.sent_columns import SentReport, wire_reports
+from deniable.engines.collecting.sent_columns import wire_reports
+from deniable.engines.collecting.sent_lines import LONGEST_LINE
 from deniable.engines.collecting.wire_reports import (
     MALFORMED,
     NO_ROUND,
@@ -38,7 +39,6 @@ _INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")
 ANOTHER = "another one for a user and slot that had one"
 NOWHERE = "(none)"
 """What the summaries call lines that belong to no table."""
-LONGEST_LINE = 1 << 16
 
 Advance = Callable[[int], None]
 
@@ -136,18 +136,6 @@ def _gathered_bundles(
     return _reports(collection, sent, +refused, simulation=simulation)
 
 
-_UNREADABLE = SentReport("", b"")
-
-
-def sent_line(line: str | bytes) -> SentReport:
-    """What arrived in a line of JSON. If it cannot be read it is empty, and refused with all others at the door."""
-    try:
-        uid, table, report, public = parse(line if len(line) <= LONGEST_LINE else "")
-    except InvalidData:
-        return _UNREADABLE
-    return SentReport(str(uid), report.to_bytes(), table, public)
-
-
 def _reports(collection: Specification, sent: dict[str, _Sent], lost: Counter[str], *, simulation: bool) -> Reports:
     entries = {
         name: _fitting(collection[name].public, list(arrived.entries.values())) for name, arrived in sent.items()
@@ -173,12 +161,16 @@ def _is_integer(uid: str) -> bool:
 
 
 def _fitting(public: Sequence[str], entries: list[Entry]) -> list[Entry]:
-    """Entries whose public values are missing or of the type that most devices send; all numbers count as one type."""
+    """Entries whose public values are missing or of the type that most devices send; all numbers count as one type.
+
+    What no column can hold is of no type, also if nobody sends anything else.
+    """
     for column in public:
         values = [entry.public.get(column) for entry in entries]
         kinds = [None if value is None else value_family(value) for value in values]
-        usual, _ = (Counter(kind for kind in kinds if kind) or Counter([""])).most_common(1)[0]
-        entries = [entry for entry, kind in zip(entries, kinds, strict=True) if kind in (None, usual)]
+        known = Counter(kind for kind in kinds if kind).most_common(1)
+        fitting = {None, *(kind for kind, _ in known)}
+        entries = [entry for entry, kind in zip(entries, kinds, strict=True) if kind in fitting]
     return entries
 
 

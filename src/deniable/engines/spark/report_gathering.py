@@ -24,8 +24,9 @@ import pyarrow as pa
 
 from deniable.engines.collecting.drawn_names import refuse_pseudonyms
 from deniable.engines.collecting.folder_writing import round_name
-from deniable.engines.collecting.gathering import ANOTHER, sent_line
+from deniable.engines.collecting.gathering import ANOTHER
 from deniable.engines.collecting.sent_columns import SentColumns
+from deniable.engines.collecting.sent_lines import sent_line
 from deniable.engines.collecting.wire_reports import ODD_PUBLIC, ReportDoor
 from deniable.engines.reports.report_origin import WHOLE_SPECIFICATION
 from deniable.engines.spark.error_translation import spark_errors

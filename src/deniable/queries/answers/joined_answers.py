@@ -29,7 +29,7 @@ _JOINED_BY = ("", "LEFT", "FULL", "RIGHT", "CROSS")
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _JoinedTable:
     """A derived table of answers."""
 
     alias: str
@@ -51,7 +51,7 @@ class _Join:
 class JoinedAnswers:
     """A SELECT from several derived tables of answers."""
 
-    parts: tuple[_Part, ...]
+    parts: tuple[_JoinedTable, ...]
     joins: tuple[_Join, ...]
     items: dict[str, Node]
     where: tuple[Node, ...]
@@ -96,15 +96,15 @@ def joined_answers(tree: Node) -> JoinedAnswers | None:
     if not joins or source is None:
         return None
     tables = tree.args.get("with_")
-    found = [_answers_of(holder.this, tables) for holder in (source, *joins)]
-    inner = [select for select in found if select is not None]
-    if len(inner) < len(found) or all(select.args.get("group") is None for select in inner):
+    selects = [_answers_of(holder.this, tables) for holder in (source, *joins)]
+    inner = [select for select in selects if select is not None]
+    if len(inner) < len(selects) or all(select.args.get("group") is None for select in inner):
         return None
     if any(tree.args.get(clause) for clause in _GROUPED_AGAIN) or any(item.find(exp.Star) for item in tree.expressions):
         problem = "joined answers can be shown and calculated with, not grouped again"
         raise QueryRefused(problem, "Name their columns; group in the derived tables.")
     aliases = [holder.this.alias_or_name.casefold() for holder in (source, *joins)]
-    parts = tuple(_Part(alias, _text(select, tables)) for alias, select in zip(aliases, inner, strict=True))
+    parts = tuple(_JoinedTable(alias, _text(select, tables)) for alias, select in zip(aliases, inner, strict=True))
     owners = _owners(aliases, inner)
     items = {item.alias_or_name or name_of(item): _named(_bare(item), owners) for item in tree.expressions}
     names = tuple(items)

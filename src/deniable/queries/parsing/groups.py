@@ -109,10 +109,10 @@ def _group(scope: Scope, node: Node, label: str) -> Groups:
     if alone in group.values:
         return replace(group, alone=group.values.index(alone))
     known = [value for value in group.values if value is not None]
-    place = len(group.values) if alone is None else sum(value < alone for value in known)
-    values = (*group.values[:place], alone, *group.values[place:])
+    position = len(group.values) if alone is None else sum(value < alone for value in known)
+    values = (*group.values[:position], alone, *group.values[position:])
     return replace(
-        group, values=values, codes=np.where(group.codes >= place, group.codes + 1, group.codes), alone=place
+        group, values=values, codes=np.where(group.codes >= position, group.codes + 1, group.codes), alone=position
     )
 
 

@@ -434,8 +434,8 @@ SQL = [
     ),
     (
         "SELECT COUNT(*) FROM users LEFT JOIN orders USING (uid)",
-        "only inner joins are possible",
-        r"Write JOIN … USING \(uid\)",
+        "rows without one in 'orders' would count",
+        r"Ask about columns of orders",
     ),
     (
         "SELECT COUNT(*) FROM users JOIN orders ON age = amount",

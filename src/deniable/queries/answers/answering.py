@@ -20,7 +20,7 @@ from deniable.queries.answers.joined_answers import joined_answers
 from deniable.queries.answers.quantile_answers import Prefixes, quantile_answer
 from deniable.queries.answers.result import Result
 from deniable.queries.answers.summed_groups import summed_groups
-from deniable.queries.answers.wide_quantiles import MOST_VALUES
+from deniable.queries.answers.wide_quantiles import MOST_SINGLE_VALUES
 from deniable.queries.parsing.compound_questions import Compound, PlainPart, compound_of
 from deniable.queries.parsing.computed_groups import computed_groups
 from deniable.queries.parsing.derived_tables import flattened
@@ -104,7 +104,7 @@ class StatementAnswers:
         """What an expression of one attribute may be, in order; nothing where its values are few, or no numbers."""
         scope = self._scope(question.select)
         column = only_attribute(scope, asked.of)
-        if column is None or not isinstance(column.domain, Ordinal) or column.domain.size <= MOST_VALUES:
+        if column is None or not isinstance(column.domain, Ordinal) or column.domain.size <= MOST_SINGLE_VALUES:
             return ()
         computed = values_of(scope, asked.of, column.domain)
         return () if numbers_of(computed) is None else [each for each in distinct_of(computed)[0] if each is not None]

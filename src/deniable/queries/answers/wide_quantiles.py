@@ -22,13 +22,13 @@ from deniable.queries.question.question import MOST_GROUPS
 Key = tuple[Any, ...]
 Counted = Mapping[Key, PrefixCounts]
 
-MOST_VALUES = 1_000
+MOST_SINGLE_VALUES = 1_000
 """Of so few values each may be counted, whatever it is grouped by."""
 MOST_POSITIONS = 1 << 24
 """Borders of a stretch, times positions of the domain, times groups: what questions hold in memory at a time."""
 FEWEST_BORDERS, MOST_BORDERS = 8, 32
 """In the stretch of one quantile, from below its interval to above."""
-FINE = 1 / 16
+SHORT_STEP = 1 / 16
 """Of an interval: so short the steps at its ends have to be. Both together make it an eighth longer at most."""
 STRETCHES = 4
 """How many quantiles that lie apart get as many borders as a single one."""
@@ -79,7 +79,7 @@ def _stretch(estimate: Estimate, values: Floats, borders: Integers) -> tuple[int
     ends = borders[[max(at_low - 1, 0), at_low, max(at_high - 1, 0), at_high]]
     steps = max(int(ends[1] - ends[0]), int(ends[3] - ends[2]))
     first = int(borders[max(at_low - 2, 0)]) if at_low > 1 else 0
-    return first, int(borders[min(at_high + 1, len(borders) - 1)]), steps <= max(1, FINE * int(ends[3] - ends[0]))
+    return first, int(borders[min(at_high + 1, len(borders) - 1)]), steps <= max(1, SHORT_STEP * int(ends[3] - ends[0]))
 
 
 def _that_fit(borders: Integers, room: int) -> Integers:

@@ -74,6 +74,12 @@ CLAIMS = (
         "[Find words that nobody listed](../how-to/words.md)",
     ),
     Claim(
+        "Comparisons of groups",
+        "`Database.compare` looks at every two groups or rounds, and one error rate holds for all of them.",
+        "beyond/comparisons",
+        "[Asking](../queries.md)",
+    ),
+    Claim(
         "Shuffling",
         "Under pseudonyms, somebody who mixes messages hides whose each is. `deniable check --shuffled` says how far.",
         "beyond/shuffling",

@@ -18,5 +18,6 @@ ABOUT = {
     ),
     "WINDOWS": "WINDOWS: nobody's; variances of sums over windows are exact.",
     "PERSONS": "PERSONS: drawn; 32,768 events of 4,096 people, eight each on average, geometric values with mean 7.",
+    "GROUPS": "GROUPS: made up; 600 people in each group, with the same ages from 0 to 9 in all, or in all but one.",
     "DEVICES": "DEVICES: drawn; the people of `deniable demo`.",
 }

@@ -58,9 +58,9 @@ def describe(rows: Rows) -> str:
         lines.append([name, str(case.pairs), *shares, *(found or [""])])
     runs = next(iter(rows)).repetitions
     head = ["groups", "pairs", "an error", "tested one by one", "an interval misses", "found"]
-    return f"""In how many of {runs} releases some two equal groups are called different, where {LEVEL:.0%} is allowed; the
-same if each pair were tested on its own; in how many some simultaneous interval does not hold the truth; and how many of
-the pairs that differ are found:
+    return f"""In how many of {runs} releases some two equal groups are called different, where {LEVEL:.0%} is allowed;
+the same if each pair were tested on its own; in how many some simultaneous interval does not hold the truth; and how
+many of the pairs that differ are found:
 
 {markdown_table(head, lines)}"""
 

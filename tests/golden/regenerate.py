@@ -157,6 +157,7 @@ PASS_CASES = [
     "SELECT country, COUNT(*) FROM users JOIN cities ON city = cities.name WHERE age > 30 GROUP BY country",
     "WITH t AS (SELECT age AS a, marital FROM users WHERE age > 20) SELECT COUNT_IF(a > 200) AS n FROM t WHERE marital <> 'single'",
     "SELECT AVG(minutes) FROM visits WHERE day BETWEEN '2020-01-08' AND DATE '2020-01-20'",
+    "SELECT marital, COUNT(*) AS n FROM users GROUP BY marital HAVING marital <> 'single' AND COUNT(*) > 100",
 ]
 
 

@@ -26,7 +26,7 @@ def compare(releases: int, seed: int) -> None:
     Example:
       deniable bench compare --releases 3
     """
-    from deniable_lab.benchmarks.comparison_errors import CASES, LEVEL, measure
+    from deniable_lab.experiments.compared_groups import CASES, LEVEL, measure
 
     made = table(
         "Comparisons",

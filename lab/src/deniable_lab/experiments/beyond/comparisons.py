@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from deniable_lab.benchmarks.comparison_errors import CASES, EACH, LEVEL, Case, one_release
+from deniable_lab.experiments.compared_groups import CASES, EACH, LEVEL, Case, one_release
 from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.tables._pictures import add_legend
 from deniable_lab.experiments.writing import markdown_table

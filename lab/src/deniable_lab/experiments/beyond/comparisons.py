@@ -28,20 +28,20 @@ def settings(data: Data, quick: bool) -> list[Setting]:  # noqa: ARG001 - drawn
 
 def measure(setting: Setting, seed: int, data: Data) -> Measured:  # noqa: ARG001 - drawn
     """What one release finds."""
-    wrong, single, missed, found = one_release(CASE_OF[str(setting["groups"])], seed)
+    wrong, single, missed, discovered = one_release(CASE_OF[str(setting["groups"])], seed)
     numbers = {TOGETHER: wrong, ALONE: single, MISSED: missed}
-    return numbers if math.isnan(found) else numbers | {FOUND: found}
+    return numbers if math.isnan(discovered) else numbers | {FOUND: discovered}
 
 
 def plot(rows: Rows, figure: Any) -> None:
     """Shares of releases with an error, with and without correction."""
     axes = figure.subplots()
-    places = range(len(CASE_OF))
+    heights = range(len(CASE_OF))
     for shift, (name, marker) in enumerate(((TOGETHER, "ko"), (ALONE, "C1s"))):
         shares = [100 * rows.where(groups=groups).of(name).means[0] for groups in CASE_OF]
-        axes.plot(shares, [place + (shift - 0.5) / 5 for place in places], marker, label=name)
+        axes.plot(shares, [height + (shift - 0.5) / 5 for height in heights], marker, label=name)
     axes.axvline(100 * LEVEL, color="0.6", linewidth=1.0)
-    axes.set_yticks(places, list(CASE_OF))
+    axes.set_yticks(heights, list(CASE_OF))
     axes.invert_yaxis()
     axes.set_xlim(left=0)
     axes.set_xlabel("releases in which equal groups are called different, % (line: allowed)")
@@ -54,8 +54,8 @@ def describe(rows: Rows) -> str:
     for name, case in CASE_OF.items():
         part = rows.where(groups=name)
         shares = [f"{part.of(number).means[0]:.1%}" for number in (TOGETHER, ALONE, MISSED)]
-        found = [f"{row.mean:.0%}" for row in part.of(FOUND)]
-        lines.append([name, str(case.pairs), *shares, *(found or [""])])
+        of_pairs = [f"{row.mean:.0%}" for row in part.of(FOUND)]
+        lines.append([name, str(case.pairs), *shares, *(of_pairs or [""])])
     runs = next(iter(rows)).repetitions
     head = ["groups", "pairs", "an error", "tested one by one", "an interval misses", "found"]
     return f"""In how many of {runs} releases some two equal groups are called different, where {LEVEL:.0%} is allowed;

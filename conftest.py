@@ -128,11 +128,6 @@ def _together(nodeid):
     return "spark" if nodeid.startswith("tests/engines/spark/") else nodeid.partition("::")[0]
 
 
-def pytest_xdist_auto_num_workers():
-    """One more than there are cores: a quarter of the time a test waits for Spark, a browser, a server or a disk."""
-    return 1 + (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-
-
 def pytest_xdist_make_scheduler(config, log):
     """What belongs together stays together, and is handed out in the order above."""
     from xdist.scheduler import LoadScopeScheduling

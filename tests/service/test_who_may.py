@@ -10,6 +10,7 @@ from asgi import REPORTS, SHOP, Served, report_of
 from deniable.errors import BadInput, Failure, InvalidData
 from deniable.service.collector import init_folder
 from deniable.service.keys import KEYS_FILE, KeyFile, Keys
+from deniable.service.report_commits import MayUpload
 from deniable.service.tokens import make_token, read_token
 from deniable.tables.reports.upload_format import binary_body
 
@@ -286,3 +287,9 @@ def test_nothing_that_was_sent_is_in_logs_metrics_or_answers(tmp_path, capsys):
 
 def test_a_body_is_what_a_device_would_write():
     assert binary_body([("é", b"r" * 32)]) == b"\0\2" + "é".encode() + b"r" * 32
+
+
+def test_leave_to_upload_does_not_show_whose_it_is():
+    leave = MayUpload("user seven", lambda uid: uid == "user seven")
+    assert leave.names(leave.who)
+    assert "seven" not in repr(leave)

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -73,7 +73,7 @@ _REFUSED = len(OUTCOMES)
 class MayUpload:
     """Leave to upload for one user."""
 
-    who: str
+    who: str = field(repr=False)
     """Whose leave it is, to tell one from another: a token, or the user whom a proxy names."""
     names: Callable[[str], bool]
     """Whether it is for this user."""

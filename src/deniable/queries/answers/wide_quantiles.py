@@ -29,7 +29,7 @@ MOST_POSITIONS = 1 << 24
 FEWEST_BORDERS, MOST_BORDERS = 8, 32
 """In the stretch of one quantile, from below its interval to above."""
 SHORT_STEP = 1 / 16
-"""Of an interval: so short the steps at its ends have to be. Both together make it an eighth longer at most."""
+"""Of an interval: so short its last steps have to be. It is an eighth longer at most then; stages may end before."""
 STRETCHES = 4
 """How many quantiles that lie apart get as many borders as a single one."""
 MOST_STAGES = 8

@@ -7,6 +7,9 @@ Garbage is looked for less often than usual, and not among the tests themselves.
 What is compiled is kept, also where the environment says otherwise: tests start a hundred interpreters.
 
 What publishers note about streams they go on with goes to a folder of the run, not to the home of whoever runs it.
+
+Ctrl-C reaches commands that tests start, also where whoever started the run ignores it: shells do so in the background,
+and children inherit it.
 """
 
 import ast
@@ -16,8 +19,10 @@ import doctest
 import gc
 import os
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 from collections import Counter
 
 import pytest
@@ -25,6 +30,12 @@ from hypothesis import settings
 
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="deniable-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
+
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 # Otherwise every interpreter that a test starts compiles the library from its sources once more.
 sys.dont_write_bytecode = False

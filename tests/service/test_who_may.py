@@ -1,6 +1,9 @@
 """Tokens, proxies, open ports, keys and scopes."""
 
+import asyncio
+import gc
 import json
+import threading
 import time
 
 import pytest
@@ -279,10 +282,41 @@ def test_nothing_that_was_sent_is_in_logs_metrics_or_answers(tmp_path, capsys):
     assert len([json.loads(line) for line in lines.splitlines()]) >= 5
     assert "ZeroDivisionError" in lines
     everything = lines + metrics + "".join(answer.body.decode() for answer in (*told, failed))
-    for secret in (uid, "other-name", token, token.split(".")[3], report.hex(), str(report)[2:20]):
-        assert secret not in everything
+    for given in (uid, "other-name", token, token.split(".")[3], report.hex(), str(report)[2:20]):
+        assert given not in everything
     assert REPORTS.replace("shop", "{name}") in lines
     assert 'deniable_reports_total{outcome="accepted"} 1.0' in metrics
+
+
+def test_what_other_code_reports_is_logged_without_what_it_was_given(capsys, monkeypatch):
+    """asyncio shows callbacks with their arguments, futures with their exceptions; Python prints those of threads."""
+    from deniable.service.logs import start_logging, thread_failed
+
+    start_logging()
+    monkeypatch.setattr(threading, "excepthook", thread_failed)
+    given = "user seven"
+
+    def fail(what):
+        raise ValueError(what)
+
+    async def left_alone():
+        loop = asyncio.get_running_loop()
+        loop.call_soon(fail, given)
+        task = loop.create_task(asyncio.to_thread(fail, given))
+        await asyncio.sleep(0)
+        await asyncio.wait([task])
+
+    asyncio.run(left_alone())
+    gc.collect()
+    thread = threading.Thread(target=fail, args=(given,))
+    thread.start()
+    thread.join()
+    lines = capsys.readouterr().err
+    assert given not in lines
+    told = [json.loads(line) for line in lines.splitlines()]
+    assert [line["exception"] for line in told] == ["ValueError"] * 3
+    assert told[0]["message"].startswith("Exception in callback test_what_other_code_reports")
+    assert (told[1]["message"], told[2]["message"]) == ("Task exception was never retrieved", "a thread has failed")
 
 
 def test_a_body_is_what_a_device_would_write():

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 import sys
+import threading
 import time
 import traceback
 from collections import Counter
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 LOGGER = logging.getLogger("deniable.service")
+_PLAIN_WORDS = re.compile(r"[\w .,'-]*")
 
 
 class JsonLines(logging.Handler):
@@ -27,17 +30,27 @@ class JsonLines(logging.Handler):
         self._stream = stream
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record. Records of other packages are written without their arguments."""
+        """Write a record. Of other packages' messages only the first words are written, and no argument."""
         own = record.name == LOGGER.name
         line: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
             "level": record.levelname.lower(),
-            "message": record.msg if own or isinstance(record.msg, str) else "message",
+            "message": record.msg if own else _first_words(record.msg),
             **(getattr(record, "facts", {}) if own else {"logger": record.name}),
         }
         if record.exc_info and record.exc_info[1] is not None:
             line |= _exception(record.exc_info[1])
         print(json.dumps(line), file=self._stream or sys.stderr, flush=True)
+
+
+def _first_words(message: object) -> str:
+    """A message up to where an object may be shown: asyncio's say which callback failed, with what it was called.
+
+    >>> _first_words("Exception in callback queue(b'report of user 7')")
+    'Exception in callback queue'
+    """
+    plain = _PLAIN_WORDS.match(message) if isinstance(message, str) else None
+    return (plain.group() if plain else "") or "message"
 
 
 def _exception(problem: BaseException) -> dict[str, Any]:
@@ -106,3 +119,8 @@ def start_logging() -> None:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)
+
+
+def thread_failed(failed: threading.ExceptHookArgs) -> None:
+    """Python would print the exception's text, which may hold what somebody sent."""
+    log("a thread has failed", level=logging.ERROR, problem=failed.exc_value)

@@ -137,7 +137,7 @@ class OpenDatabase:
         """Keep an opened database fresh; what fails here fails again at the next question, which says so."""
 
         def refreshed() -> None:
-            with ends_when(self._closing.is_set), suppress(Failure, Ended):
+            with ends_when(self._closing.is_set), suppress(Exception):
                 self._database()
 
         while not self._closing.wait(FRESH_S):

@@ -18,7 +18,7 @@ from deniable.errors import Failure
 from deniable.service.application import application
 from deniable.service.collector import Collector, open_collector
 from deniable.service.direct_uploads import DirectUploads, upload_http
-from deniable.service.logs import UploadCounts, log, start_logging
+from deniable.service.logs import UploadCounts, log, start_logging, thread_failed
 from deniable.service.reports_resource import REPORTS_ROUTE
 from deniable.service.settings import ServeSettings
 from deniable.stores.collector import sqlite_store
@@ -65,7 +65,8 @@ def serve(path: Path, settings: ServeSettings, started: Callable[[str], None] = 
     start_logging()
     collector = open_collector(path, settings)
     warm_up(collector)
-    thresholds = gc.get_threshold()
+    thresholds, hook = gc.get_threshold(), threading.excepthook
+    threading.excepthook = thread_failed
     gc.freeze()
     gc.set_threshold(*_COLLECTOR_THRESHOLDS)
     try:
@@ -80,6 +81,7 @@ def serve(path: Path, settings: ServeSettings, started: Callable[[str], None] = 
                 raise Failure("the server could not start. Nothing was taken. The log says why.")
     finally:
         collector.close()
+        threading.excepthook = hook
         gc.set_threshold(*thresholds)
         gc.unfreeze()  # what is frozen is not released in the end, and modules complain of that on stderr
         log("stopped", reports=sum(collector_counts(path).values()))

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -308,6 +309,35 @@ def test_a_database_belongs_to_one_specification_and_its_errors_show_nothing(tmp
 # Group commit ---------------------------------------------------------------------------------------------------------
 
 
+def test_nothing_is_added_after_the_database_was_replaced(tmp_path):
+    """The connection ended and the database now holds something else: every further try is refused, not only one."""
+    store, other = postgresql(tmp_path), PostgresqlStore((tmp_path / "address").read_text(), HASH)
+    assert store.add([sent()]) == [A]
+    connection = other._open_writer()
+    connection.execute("UPDATE deniable_settings SET value = 'another' WHERE name = 'specification'")
+    (process,) = store._open_writer().execute("SELECT pg_backend_pid()").fetchone()
+    connection.execute("SELECT pg_terminate_backend(%s, 10000)", (process,))
+    with pytest.raises(StoreFailure):
+        store.add([sent(uid="8")])
+    for _ in range(2):
+        with pytest.raises(BadInput, match="another specification"):
+            store.add([sent(uid="8")])
+    assert rows(other) == [("7", b"first", None)]
+    store.close()
+    other.close()
+
+
+def test_corrected_counts_have_another_version(tmp_path):
+    for made in (sqlite(tmp_path), postgresql(tmp_path)):
+        made.add([sent(), sent(uid="8")])
+        versions = [made.summary().version]
+        for count in (1, 0, 2):
+            made.correct_counts({("users", 0): count})
+            versions.append(made.summary().version)
+        assert versions == sorted(set(versions))
+        made.close()
+
+
 def submit(writer, uploads):
     return writer.submit(uploads, len(uploads))
 
@@ -394,6 +424,47 @@ def test_a_fault_while_tidying_does_not_end_the_thread():
     assert submit(writer, [sent(uid="8")]).result(10) == [UploadOutcome.ACCEPTED]
     writer.close()
     assert any(commit.failed for commit in seen)
+
+
+def test_nobody_waits_for_a_thread_that_has_ended():
+    """Whoever is told may fail, too: what is stored is stored, and others learn that nothing more is."""
+    store, wrong, reached = ModelStore(), threading.excepthook, threading.Event()
+    store.set_round(0, is_open=True)
+    told, gone = [], [False]
+
+    def deliver(deliveries):
+        told.extend(deliveries)
+        if not gone[0]:
+            gone[0] = True
+            reached.wait(10)
+            raise RuntimeError
+
+    threading.excepthook = lambda _: None
+    try:
+        writer = GroupCommit(adding(store), CommitLimits(reports=1), deliver=deliver)
+        submit(writer, [sent()])
+        while not told:
+            time.sleep(0.001)
+        submit(writer, [sent(uid="8")])
+        reached.set()
+        writer.close()
+    finally:
+        threading.excepthook = wrong
+    assert [delivery.result for delivery in told] == [[A], None]
+    assert "has stopped. Nothing was stored" in str(told[1].problem)
+    assert not writer.alive
+    with pytest.raises(Failure, match="Nothing was stored"):
+        submit(writer, [sent(uid="9")])
+
+
+def test_a_request_that_was_cancelled_does_not_end_the_thread():
+    store = Slow()
+    writer = GroupCommit(adding(store), CommitLimits(reports=1))
+    future = submit(writer, [sent()])
+    assert future.cancel()
+    store.go.release(2)
+    assert submit(writer, [sent()]).result(10) == [R]
+    writer.close()
 
 
 def test_a_full_disk_is_a_failure_that_names_no_row(tmp_path):

@@ -75,6 +75,8 @@ class _Waiting(NamedTuple):
 def to_futures(deliveries: Sequence[Delivery]) -> None:
     """End the futures of `concurrent.futures` that wait."""
     for delivery in deliveries:
+        if not delivery.waiter.set_running_or_notify_cancel():
+            continue  # nobody waits any more
         if delivery.problem is not None:
             delivery.waiter.set_exception(delivery.problem)
         else:
@@ -135,7 +137,7 @@ class GroupCommit(Generic[Request, Given]):
         """Queue a request. What becomes of it is delivered to the waiter, by default to a new future; returns it."""
         waiter = Future() if waiter is None else waiter
         with self._changed:
-            if self._closed:
+            if not self.alive:
                 raise Failure("the store is being closed. Nothing was stored. Send the reports again later.")
             if self._queued + reports > self._limits.queued_reports:
                 raise QueueFull
@@ -153,6 +155,17 @@ class GroupCommit(Generic[Request, Given]):
         self._thread.join()
 
     def _run(self) -> None:
+        try:
+            self._serve()
+        finally:  # also after a fault of this file or of whoever watches: nobody may wait for a thread that has ended
+            with self._changed:
+                self._closed = True
+                left, self._waiting = self._waiting, []
+            if left:
+                problem = Failure("the store has stopped. Nothing was stored. Send the reports again later.")
+                self._deliver([Delivery(waiting.waiter, None, problem) for waiting in left])
+
+    def _serve(self) -> None:
         more = True
         while True:
             with self._changed:

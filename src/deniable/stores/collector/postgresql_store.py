@@ -59,6 +59,9 @@ _STORED = """SELECT table_, round, uid, slot, report, public FROM deniable_repor
   USING (table_, round, uid, slot)"""
 _ADD_SHARD_COUNT = """INSERT INTO deniable_counts VALUES (%s, %s, %s, %s)
   ON CONFLICT (table_, round, shard) DO UPDATE SET rows = deniable_counts.rows + excluded.rows"""
+# The version of a summary is this one and all counts, so it grows by at least what they may lose.
+_CHANGED_COUNTS = """UPDATE deniable_changes
+  SET version = version + 1 + (SELECT COALESCE(sum(rows), 0)::bigint FROM deniable_counts)"""
 _ROWS = "SELECT uid, report, public FROM deniable_reports WHERE table_ = %s AND round = %s ORDER BY uid, slot"
 
 Connection = Any
@@ -106,8 +109,13 @@ class PostgresqlStore:
         if self._closed:
             raise Failure("the store is closed. Nothing was stored. Open it again.")
         if self._writer is None or self._writer.closed:
-            self._writer = connect(self._url)
-            _check_settings(self._writer, self._specification)
+            connection = connect(self._url)
+            try:
+                _check_settings(connection, self._specification)
+            except BaseException:  # nothing is ever added to a database that holds something else
+                connection.close()
+                raise
+            self._writer = connection
         return self._writer
 
     def _changed(self, change: Callable[[Connection], Given]) -> Given:
@@ -201,10 +209,10 @@ class PostgresqlStore:
 
         def change(connection: Connection) -> None:
             connection.execute("LOCK TABLE deniable_counts IN EXCLUSIVE MODE")
+            connection.execute(_CHANGED_COUNTS)
             connection.execute("DELETE FROM deniable_counts")
             for part, rows in counts.items():
                 connection.execute(_ADD_SHARD_COUNT, (*part, self._shard, rows))
-            connection.execute("UPDATE deniable_changes SET version = version + 1")
 
         self._changed(change)
 

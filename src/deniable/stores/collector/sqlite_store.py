@@ -264,10 +264,9 @@ class SqliteStore:
             if parts:
                 connection.execute("DELETE FROM arrivals")  # first: the run is written in their place
                 add_run(connection, self._secret, parts)
-        with self._changing() as connection:
-            self._recent.clear()
-            self._last_arrival = 0
             self._runs.load(connection)
+            self._last_arrival = 0
+        self._recent.clear()
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:

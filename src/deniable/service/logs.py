@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 LOGGER = logging.getLogger("deniable.service")
-_PLAIN_WORDS = re.compile(r"[\w .,'-]*")
+_NO_OBJECTS = re.compile(r"[\w .,'-]*")
 
 
 class JsonLines(logging.Handler):
@@ -49,7 +49,7 @@ def _first_words(message: object) -> str:
     >>> _first_words("Exception in callback queue(b'report of user 7')")
     'Exception in callback queue'
     """
-    plain = _PLAIN_WORDS.match(message) if isinstance(message, str) else None
+    plain = _NO_OBJECTS.match(message) if isinstance(message, str) else None
     return (plain.group() if plain else "") or "message"
 
 

@@ -68,15 +68,15 @@ def _unlimited(groups: Sequence[Moments], models: Sequence[Floats | None]) -> tu
     """For each group its model errors before bounds limited them, in the rows of all groups, and those limits."""
     keys, rows = _aligned(groups)
     width = groups[0].sums.shape[1]
-    found = []
+    of_groups = []
     for moments, model, mine in zip(groups, models, rows, strict=True):
         if model is None:
             continue
         for biases, limits in moments.unlimited or ((model, np.ones_like(moments.sums)),):
             further, multiplied = np.zeros((len(keys), width, width)), np.ones((len(keys), width))
             further[mine], multiplied[mine] = biases, limits
-            found.append((further, multiplied))
-    return tuple(found)
+            of_groups.append((further, multiplied))
+    return tuple(of_groups)
 
 
 def added_models(groups: Sequence[Moments], models: Sequence[Floats | None]) -> Floats | None:

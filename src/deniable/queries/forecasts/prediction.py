@@ -20,7 +20,7 @@ import numpy as np
 
 from deniable.arrays import Floats, Integers
 from deniable.mechanisms.frequency_oracle import second_moments
-from deniable.queries.answers.added_groups import products_of_both
+from deniable.queries.answers.added_biases import products_of_both
 from deniable.queries.answers.model_error import model_covariance
 from deniable.queries.forecasts.assumed_rows import EVENLY, Assumption
 from deniable.queries.forecasts.even_means import EvenMeans

@@ -86,9 +86,9 @@ def hash_pairs(seeds: int, pairs: int, keep: Path | None, buckets: tuple[int, ..
         (f"1-{seeds}-{written(chosen)}", failing_pattern(), chosen),
     ]
     if pairs and divided:
-        for odd, group in divided_cells(pairs).items():
-            if counted := [g for g in doubled(odd) if g in chosen]:
-                groups.append((f"divided-{seeds}-{written(counted)}", group, counted))
+        for odd, cells in divided_cells(pairs).items():
+            if doubles := [g for g in doubled(odd) if g in chosen]:
+                groups.append((f"divided-{seeds}-{written(doubles)}", cells, doubles))
     elif pairs:
         groups += [(f"2-{seeds}-{g}", random_cells(pairs), [g]) for g in chosen]
     for name, group, counted in groups:

@@ -66,10 +66,17 @@ SECTIONS = {
     "spark.md": {"How fast it is": ("deniable bench spark",)},
     "queries.md": {"How long it takes": ("deniable bench queries",)},
     "background/ideas.md": {"How good the hash is": ("deniable bench hash",)},
+    "how-to/deploy.md": {"What one machine takes": ("deniable bench serve",)},
 }
 """By page and heading: the commands that print the figures of a section, which has to name them."""
 
 DOCS_PAGES = {
+    "how-to/deploy.md": {
+        "(6,000 for one address)": "setting",
+        "answered with 429 | | | the 99th percentile is above 0.1 s": "advice",
+        "it is not 0 |": "advice",
+        "answered with 507": "a status of HTTP",
+    },
     "streams.md": {
         "variance of the tree by 14 %": "a formula: (16/15)²",
         "renewed early and often: after 1,024 values": "setting",

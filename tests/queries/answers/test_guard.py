@@ -206,7 +206,7 @@ def test_a_ratio_has_the_model_error_of_sums_that_are_off_together():
         between=np.zeros((1, 2, 2)),
         private=np.zeros(1, dtype=np.int64),
         known=np.zeros((1, 2), dtype=bool),
-        unlimited=(model, scale),
+        unlimited=((model, scale),),
     )
     limited = model * scale[:, :, None] * scale[:, None, :]
     average = answer(question, moments, single_rows=True, model=limited).scalar()

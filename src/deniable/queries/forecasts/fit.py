@@ -257,13 +257,19 @@ def least_error(collection: Specification, text: str, users: int, assumed: Assum
     if not is_quick(collection, text):
         return math.nan
     errors = [math.inf]
-    for sums in (DIRECT,) if collection.grids is not None or collection.design == "hio" else (DIRECT, DESIGNED):
+    rounding = collection.grids is None and collection.design != "hio" and sums_values(collection, text)
+    for sums in (DIRECT, DESIGNED) if rounding else (DIRECT,):
         try:
             plan = planned(collection, text, "optimal", sums, users, assumed=assumed)
             errors.append(error_of(plan, users, assumed.middle))
         except QueryRefused:
             continue
     return min(errors)
+
+
+def sums_values(collection: Specification, text: str) -> bool:
+    """Whether a question needs a sum of values: counts do not depend on how these are taken."""
+    return any(term.measures for moment in parse(text, collection).moments for term in moment.terms)
 
 
 def is_quick(collection: Specification, text: str) -> bool:

@@ -156,7 +156,7 @@ def test_init_proposes_a_table_for_each_file_and_rules(shop):
 
 
 def test_init_names_the_column_of_ids_that_perturb_will_need(shop):
-    (shop / "bought.csv").write_text('customer id,paid\n1,2\n')
+    (shop / "bought.csv").write_text("customer id,paid\n1,2\n")
     done = run("init", "--from", shop / "bought.csv", "--key", "customer id")
     assert '--key "customer id"' in done.stdout
     assert list(tomllib.loads(done.stdout)["tables"]["bought"]["attributes"]) == ["paid"]

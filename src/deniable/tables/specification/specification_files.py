@@ -50,8 +50,8 @@ def _built(build: Callable[[Any], Made], entries: Any) -> Made:
     try:
         return build(entries)
     except InvalidParameter:
-        for place in _undecided(entries, ""):
-            raise InvalidParameter(place, "is still to be decided", f"Replace every {UNDECIDED}.") from None
+        for setting in _undecided(entries, ""):
+            raise InvalidParameter(setting, "is still to be decided", f"Replace every {UNDECIDED}.") from None
         raise
 
 

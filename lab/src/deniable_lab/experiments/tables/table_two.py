@@ -287,7 +287,8 @@ equals AHIO for Q1 in the paper, which decomposes ranges only; here a category i
 
 **The grid** is fitted to these three questions before anything is collected and assumes something of how rows lie
 inside its cells, so that it is biased; it is measured with 3 million rows itself. Our standard errors are
-{over_grid.min():.2g} to {over_grid.max():.2g} times those that it states, noise and assumption together (median {np.median(over_grid):.2g}).
+{over_grid.min():.2g} to {over_grid.max():.2g} times those that it states, noise and assumption together
+(median {np.median(over_grid):.2g}).
 Its measured errors are {honest.min():.2g} to {honest.max():.2g} times what it states (median {np.median(honest):.2g}).
 Measured errors of {releases} releases say little about single cells. Compared with our stated errors, which are known
 well, they are larger in {listed(ours_ahead)} and smaller in {listed(grid_ahead)} by

@@ -63,15 +63,16 @@ class JointDatabase(Database):
             problem = "several groups of users cannot be joined with another population"
             raise QueryRefused(problem, "Ask each group of .groups.")
         question, moments = parts[0].plan.question, [part.moments for part in parts]
+        models = [part.model for part in parts]
         tables = [self.collection[name] for name in question.tables]
         single_rows = all(table.many is None for table in tables) and not any(part.plan.biases for part in parts)
         result = answer(
             question,
-            added_moments(moments),
+            added_moments(moments, models),
             options,
             single_rows=single_rows,
             rows_per_user=float(np.prod([table.many or 1 for table in tables])),
-            model=added_models(moments, [part.model for part in parts]),
+            model=added_models(moments, models),
             effective=added_carriers(
                 moments, [effective_users(part.plan, part.moments, single_rows=single_rows) for part in parts]
             ),

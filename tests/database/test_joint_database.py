@@ -94,6 +94,43 @@ def test_averages_come_from_the_sums_of_both():
     assert abs(answer.value - ages.mean()) < 5 * np.hypot(answer.stderr, answer.model)
 
 
+def spiked_groups(sizes, places):
+    """Groups of users nearly all of whom are 45, each under a grid whose wide cells do not show it."""
+    table, groups, first = dn.Table("p", a=dn.Ordinal(0, 99)), [], 0
+    for number, size in enumerate(sizes):
+        views = [dn.GridView({"a": dn.Cells(places[number])})]
+        collection = dn.Collection(table, epsilon=4.0, design="grid", grids={"p": views})
+        values = np.where(np.arange(size) % 50, 45, np.arange(size) % 100)
+        rows = {"uid": np.arange(first, first + size), "a": values}
+        groups.append(collection.perturb(p=rows, source=dn.SeededSource(number), simulation=True))
+        first += size
+    return groups
+
+
+def test_what_cells_of_each_group_allow_adds_up():
+    groups = spiked_groups([10_000, 20_000], [(0, 20, 60), (0, 40, 70)])
+    apart, both = [dn.connect(group) for group in groups], dn.connect(groups)
+    text = "SELECT COUNT(*) FROM p WHERE a BETWEEN 44 AND 46"
+    low, high = both.sql(text).scalar().interval
+    assert low <= 0.98 * 30_000 <= high
+    ends = [db.sql(text).scalar().interval for db in apart]
+    assert high - low <= 1.001 * sum(end[1] - end[0] for end in ends)
+
+
+def test_an_average_over_both_is_hardly_off_by_more_than_the_average_of_either():
+    groups = spiked_groups([10_000, 20_000], [(0, 20, 60), (0, 40, 70)])
+    apart, both = [dn.connect(group) for group in groups], dn.connect(groups)
+    text = "SELECT AVG(a) FROM p WHERE a >= 50"
+    assert both.sql(text).scalar().model <= 1.1 * max(db.sql(text).scalar().model for db in apart)
+
+
+def test_a_group_that_assumes_nothing_limits_the_interval_of_both():
+    groups = spiked_groups([20_000, 1_000], [(0, 44, 47), (0, 20, 60)])
+    answer = dn.connect(groups).sql("SELECT COUNT(*) FROM p WHERE a BETWEEN 44 AND 46").scalar()
+    assert answer.model > 0
+    assert answer.interval[1] - answer.interval[0] < 1_000 + 8 * answer.stderr
+
+
 def test_a_user_in_two_groups_is_refused_whatever_the_table_and_the_type_of_her_id():
     first, second = people(0, 100), people(99, 100, seed=2)
     with pytest.raises(InvalidParameter, match="1 user in more than one group: they would count twice"):

@@ -26,8 +26,8 @@ RESULTS_PAGE = {
     "fan-out 16 instead of 2": "setting",
     "The 99.9th percentile": "setting",
     "figures other than 1, 3 and 10": "[WCZ21]",
-    "grid of 11 and 12": "findings of this page",
     "(without assumptions: see 11)": "findings of this page",
+    "Gains of the grid in 11": "findings of this page",
     "in the geometric mean of 48 cells": "cells of [XDW20, Table 2]",
     "in the geometric mean of 12 cells": "cells of [XDW20, Table 2]",
     "the survey's 1.4 tax units per household": "data: CPS; the page of the study",
@@ -66,10 +66,17 @@ SECTIONS = {
     "spark.md": {"How fast it is": ("deniable bench spark",)},
     "queries.md": {"How long it takes": ("deniable bench queries",)},
     "background/ideas.md": {"How good the hash is": ("deniable bench hash",)},
+    "how-to/deploy.md": {"What one machine takes": ("deniable bench serve",)},
 }
 """By page and heading: the commands that print the figures of a section, which has to name them."""
 
 DOCS_PAGES = {
+    "how-to/deploy.md": {
+        "(6,000 for one address)": "setting",
+        "answered with 429 | | | the 99th percentile is above 0.1 s": "advice",
+        "it is not 0 |": "advice",
+        "answered with 507": "a status of HTTP",
+    },
     "streams.md": {
         "variance of the tree by 14 %": "a formula: (16/15)²",
         "renewed early and often: after 1,024 values": "setting",

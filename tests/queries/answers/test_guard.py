@@ -2,6 +2,7 @@
 
 import math
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -56,6 +57,22 @@ def test_answers_that_agree_with_cells_are_left_alone():
     database = opened(x)
     for text in ("SELECT COUNT(*) FROM t WHERE x < 13", "SELECT AVG(x) FROM t WHERE x BETWEEN 5 AND 22"):
         assert GUARDED not in database.sql(text).notes
+
+
+@pytest.mark.parametrize("condition", ["x < 13", "x BETWEEN 3 AND 22 AND s = 'f'", "x < 13 OR s = 'f'"])
+def test_sums_of_public_measures_are_guarded_with_the_rows_that_they_count(condition):
+    random = np.random.default_rng(3)
+    x = np.clip(random.normal(15, 6, PEOPLE), 0, SIZE - 1).astype(int)
+    frame = pa.table({"uid": np.arange(PEOPLE), "x": x, "s": random.choice(["f", "m"], PEOPLE), "open": 3 * x + 1})
+    table = dn.Table("t", x=dn.Ordinal(0, SIZE - 1), s=dn.Categorical("f", "m"), open=dn.Public())
+    made = dn.Collection(table, epsilon=4.0, design="grid", grids={"t": VIEWS})
+    database = dn.connect(made.perturb(t=frame, source=dn.SeededSource(1), simulation=True))
+    text = f"SELECT COUNT(*) AS n, SUM(open) AS sums, AVG(open) AS mean FROM t WHERE {condition}"
+    (truth,) = duckdb.sql(text.replace("FROM t", "FROM frame")).fetchall()
+    answers = database.sql(text).answers
+    for name, true in zip(("n", "sums", "mean"), truth, strict=True):
+        (told,) = answers[name]
+        assert abs(told.value - true) < 5 * told.error, name
 
 
 def test_bounds_hold_the_truth_of_any_data():
@@ -189,7 +206,7 @@ def test_a_ratio_has_the_model_error_of_sums_that_are_off_together():
         between=np.zeros((1, 2, 2)),
         private=np.zeros(1, dtype=np.int64),
         known=np.zeros((1, 2), dtype=bool),
-        unlimited=(model, scale),
+        unlimited=((model, scale),),
     )
     limited = model * scale[:, :, None] * scale[:, None, :]
     average = answer(question, moments, single_rows=True, model=limited).scalar()

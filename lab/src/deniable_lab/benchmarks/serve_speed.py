@@ -30,7 +30,8 @@ from deniable_lab.benchmarks.upload_load import Load, send_all
 
 SHOP = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0, coins="assigned", name="shop")
 PATH = "/v1/collections/shop/reports"
-BATCH, ONE_BY_ONE_CONNECTIONS, BATCH_CONNECTIONS, OVERLOAD_CONNECTIONS = 64, 64, 32, 400
+BATCH, ONE_BY_ONE_CONNECTIONS, BATCH_CONNECTIONS, OVERLOAD_CONNECTIONS = 64, 64, 32, 2_000
+OVERLOAD, _OVERLOAD_S = 1.6, 3.0
 _MADE_AT_ONCE = 200_000
 _COUNT = "SELECT COUNT(*) AS n FROM users"
 _AVERAGE = "SELECT AVG(age) AS n FROM users WHERE age < 50"
@@ -228,7 +229,7 @@ class Overload:
     stored_in_the_end: int
     """After everything that was shed was sent again."""
     offered_ratio: float
-    """Requests that were offered, over those that were taken."""
+    """Requests that were offered per second, over those that are taken at the highest load."""
 
     @property
     def lost(self) -> int:
@@ -236,14 +237,15 @@ class Overload:
         return abs(self.accepted - self.stored)
 
 
-def overload(process: Process, reports: int, seed: int) -> Overload:
-    """Many more connections than the queue has room for."""
+def overload(process: Process, highest: float, seed: int) -> Overload:
+    """For some seconds, offer more requests per second than the `highest` number that is taken."""
+    reports = int(OVERLOAD * _OVERLOAD_S * highest) * BATCH
     made = list(bodies(reports, BATCH, np.random.default_rng(seed)))
-    load = send_all(process.port, PATH, BINARY_REPORTS, made, OVERLOAD_CONNECTIONS)
+    load = send_all(process.port, PATH, BINARY_REPORTS, made, OVERLOAD_CONNECTIONS, per_second=OVERLOAD * highest)
     held = stored(process)
     rest = load.refused
     while rest:
         rest = send_all(process.port, PATH, BINARY_REPORTS, rest, 8).refused
     others = load.requests - load.statuses[200] - load.statuses[429]
-    ratio = load.requests / max(load.statuses[200], 1)
+    ratio = load.requests / load.seconds / highest
     return Overload(reports, load.statuses[429], others, load.accepted, held, stored(process), ratio)

@@ -1,11 +1,11 @@
-"""Load on a port of this machine: many connections that each send a request as soon as the last one is answered."""
+"""Load on a port of this machine: connections that send a request when the last one is answered, or at a set pace."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -47,24 +47,23 @@ class Load:
 
 
 class _Connection(asyncio.Protocol):
-    """Sends the next body when the last one was answered; answers have a length and no other form."""
+    """Sends a body, and says when the last one was answered; answers have a length and no other form."""
 
-    def __init__(self, requests: Iterator[tuple[bytes, bytes]], load: Load, ended: asyncio.Future[None]) -> None:
-        self._requests, self._load, self._ended = requests, load, ended
+    def __init__(self, is_free: Callable[[_Connection], None], load: Load, ended: asyncio.Future[None]) -> None:
+        self._is_free, self._load, self._ended = is_free, load, ended
         self._transport: Any = None
         self._received, self._sent, self._begun = b"", b"", 0.0
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
-        self._send()
+        self._is_free(self)
 
-    def _send(self) -> None:
-        text, body = next(self._requests, (b"", b""))
-        if not text:
-            self._transport.close()
-            return
+    def send(self, text: bytes, body: bytes) -> None:
         self._sent, self._begun = body, time.perf_counter()
         self._transport.write(text)
+
+    def close(self) -> None:
+        self._transport.close()
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -86,7 +85,7 @@ class _Connection(asyncio.Protocol):
                 load.accepted += int(answer[12 : answer.index(b",")])
         else:
             load.refused.append(self._sent)
-        self._send()
+        self._is_free(self)
 
     def connection_lost(self, _: Exception | None) -> None:
         if not self._ended.done():
@@ -94,22 +93,60 @@ class _Connection(asyncio.Protocol):
 
 
 def send_all(
-    port: int, path: str, media_type: str, bodies: Sequence[bytes], connections: int, headers: str = ""
+    port: int,
+    path: str,
+    media_type: str,
+    bodies: Sequence[bytes],
+    connections: int,
+    headers: str = "",
+    per_second: float | None = None,
 ) -> Load:
-    """Send bodies over so many connections, and wait for all answers. Requests are made before the clocks start."""
+    """Send bodies over so many connections, and wait for all answers. Requests are made before the clocks start.
+
+    A connection sends the next body when it has its answer. With `per_second`, bodies leave at this pace, answered or
+    not, as long as a connection is free.
+    """
     head = (
         f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {media_type}\r\n{headers}content-length: %d\r\n\r\n"
     ).encode()
     load, requests = Load(), iter([(head % len(body) + body, body) for body in bodies])
+    free: list[_Connection] | None = None if per_second is None else []
+
+    def send_next(connection: _Connection) -> None:
+        request = next(requests, None)
+        if request is None:
+            connection.close()
+        else:
+            connection.send(*request)
+
+    def is_free(connection: _Connection) -> None:
+        if free is None:
+            send_next(connection)
+        else:
+            free.append(connection)
+
+    async def paced(per_second: float) -> None:
+        nonlocal free
+        begun, sent = time.perf_counter(), 0
+        while free is not None and sent < len(bodies):
+            due = min(int((time.perf_counter() - begun) * per_second), len(bodies))
+            for _ in range(min(due - sent, len(free))):
+                send_next(free.pop())
+                sent += 1
+            await asyncio.sleep(0.001)
+        rest, free = free or [], None
+        for connection in rest:
+            connection.close()
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
         waiting = []
         for _ in range(connections):
             ended = loop.create_future()
-            made = partial(_Connection, requests, load, ended)
-            await loop.create_connection(made, "127.0.0.1", port)
+            await loop.create_connection(partial(_Connection, is_free, load, ended), "127.0.0.1", port)
             waiting.append(ended)
+        if per_second is not None:
+            await paced(per_second)
         await asyncio.gather(*waiting)
 
     begun, cpu_begun = time.perf_counter(), time.process_time()

@@ -1,27 +1,27 @@
 """Answers over several groups of users, each collected under a design of its own.
 
 Users are disjoint, so moments add, and so do sums of products of contributions; the variance that `estimation.py`
-takes from these sums is at least the sum of the groups' own. Biases of two groups may go the same way, so model errors
-add as they are, not their squares: for any c > 0 and biases b_1, b_2
-
-    (b_1 + b_2)·(b_1 + b_2)ᵀ ⪯ (1 + c)·b_1·b_1ᵀ + (1 + 1/c)·b_2·b_2ᵀ ,
-
-and with c the ratio of their sizes this is tight where one moment prevails.
+takes from these sums is at least the sum of the groups' own. Biases add as in `added_biases.py`. What cells of each
+group allow adds up to what they allow of all users; a group that assumes nothing is known but for its noise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from deniable.arrays import Floats, Integers
+from deniable.queries.answers.added_biases import products_of_both
+from deniable.queries.answers.allowed import Allowed
 from deniable.queries.answers.estimation import Moments
+from deniable.queries.answers.guard import variances
 
 
-def added_moments(groups: Sequence[Moments]) -> Moments:
-    """The moments of all users."""
+def added_moments(groups: Sequence[Moments], models: Sequence[Floats | None] | None = None) -> Moments:
+    """The moments of all users, with what bounds say of them where `models` has the groups' model errors."""
     keys, rows = _aligned(groups)
     width = groups[0].sums.shape[1]
     users, sums = np.zeros(len(keys)), np.zeros((len(keys), width))
@@ -38,7 +38,45 @@ def added_moments(groups: Sequence[Moments]) -> Moments:
         known[mine] &= moments.known
         if moments.above_zero is not None:
             above_zero[mine] |= moments.above_zero  # counts of other groups are not negative
-    return Moments(keys, users, sums, crosses, between, private, known, above_zero=above_zero)
+    added = Moments(keys, users, sums, crosses, between, private, known, above_zero=above_zero)
+    if models is None or all(moments.allowed is None for moments in groups):
+        return added
+    return replace(added, allowed=_allowed(groups, models), unlimited=_unlimited(groups, models))
+
+
+def _allowed(groups: Sequence[Moments], models: Sequence[Floats | None]) -> Allowed:
+    """What cells show of all users, where some group assumes something."""
+    keys, rows = _aligned(groups)
+    shape = len(keys), groups[0].sums.shape[1]
+    least, most = np.zeros(shape), np.zeros(shape)
+    noise = np.zeros(shape), np.zeros(shape)
+    assumed = np.zeros(shape, dtype=bool)
+    for moments, model, mine in zip(groups, models, rows, strict=True):
+        assumes = np.zeros_like(moments.known) if model is None else np.einsum("gii->gi", model) > 0
+        assumed[mine] |= assumes
+        known = moments.allowed or Allowed.nothing(moments.sums.shape)
+        least[mine] += np.where(assumes, known.least, moments.sums)
+        most[mine] += np.where(assumes, known.most, moments.sums)
+        exact = variances(moments)
+        for total, errors in zip(noise, known.errors, strict=True):
+            total[mine] += np.where(assumes, np.square(errors), exact)
+    low, high = np.sqrt(noise[0]), np.sqrt(noise[1])
+    return Allowed(np.where(assumed, least, -np.inf), np.where(assumed, most, np.inf), (low, high))
+
+
+def _unlimited(groups: Sequence[Moments], models: Sequence[Floats | None]) -> tuple[tuple[Floats, Floats], ...]:
+    """For each group its model errors before bounds limited them, in the rows of all groups, and those limits."""
+    keys, rows = _aligned(groups)
+    width = groups[0].sums.shape[1]
+    of_groups = []
+    for moments, model, mine in zip(groups, models, rows, strict=True):
+        if model is None:
+            continue
+        for biases, limits in moments.unlimited or ((model, np.ones_like(moments.sums)),):
+            further, multiplied = np.zeros((len(keys), width, width)), np.ones((len(keys), width))
+            further[mine], multiplied[mine] = biases, limits
+            of_groups.append((further, multiplied))
+    return tuple(of_groups)
 
 
 def added_models(groups: Sequence[Moments], models: Sequence[Floats | None]) -> Floats | None:
@@ -67,15 +105,6 @@ def added_carriers(groups: Sequence[Moments], carriers: Sequence[Floats | None])
         if each is not None:
             total[mine] += each
     return total
-
-
-def products_of_both(left: Floats, right: Floats) -> Floats:
-    """A bound for products of sums of two biases."""
-    sizes = [np.sqrt(np.maximum(np.einsum("gii->g", each), 0.0)) for each in (left, right)]
-    both = (sizes[0] > 0) & (sizes[1] > 0)
-    c = np.where(both, sizes[1] / np.where(both, sizes[0], 1.0), 0.0)[:, None, None]
-    inverse = np.divide(1.0, c, out=np.zeros_like(c), where=c > 0)
-    return np.asarray((1 + c) * left + (1 + inverse) * right)
 
 
 def _aligned(groups: Sequence[Moments]) -> tuple[tuple[tuple[Any, ...], ...], list[Integers]]:

@@ -38,6 +38,11 @@ class Allowed:
     errors: tuple[Floats, Floats]
     """The standard errors of both."""
 
+    @classmethod
+    def nothing(cls, shape: tuple[int, ...]) -> Allowed:
+        """Bounds that nobody knows."""
+        return cls(np.full(shape, -np.inf), np.full(shape, np.inf), (np.zeros(shape), np.zeros(shape)))
+
     def interval(
         self, moment: int, values: Floats, near: tuple[Floats, Floats], reach: float, tail: float, sure: float
     ) -> tuple[Floats, Floats]:

@@ -8,6 +8,7 @@ errors are a little too large, never too small.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from deniable.arrays import Booleans, Floats, Integers
+from deniable.queries.answers.added_biases import products_of_both
 from deniable.queries.answers.allowed import Allowed, cut
 from deniable.queries.answers.answer_options import DEFAULTS, AnswerOptions
 from deniable.queries.answers.ratio_intervals import SHARP, ratio_interval, ratio_of
@@ -67,8 +69,9 @@ class Moments:
     """rows × moments: whether cells show without any assumption that a moment is above zero; None if nobody looked."""
     allowed: Allowed | None = None
     """What cells show without any assumption of what moments can be; None if nothing is assumed, or nobody looked."""
-    unlimited: tuple[Floats, Floats] | None = None
-    """Expected products of biases before bounds limited them, and by how much they multiply each moment's."""
+    unlimited: tuple[tuple[Floats, Floats], ...] = ()
+    """By group of users, expected products of biases before bounds limited them, and by how much they multiply each
+    moment's; empty if they did not."""
 
 
 def over_rounds(moments: Moments, rounds: Rounds, people: float, asked: int) -> Moments:
@@ -281,10 +284,12 @@ class _FormulaEstimates:
     def model(self, formula: Formula) -> Floats:
         """Expected products of biases, those of several moments as they are expected together."""
         used = sorted(moments_of(formula))
-        if self.moments.unlimited is None or len(used) < 2:
+        if not self.moments.unlimited or len(used) < 2:
             return self._model
-        model, limits = self.moments.unlimited
-        return np.asarray(model * np.square(limits[:, used].max(axis=1))[:, None, None])
+        groups = [
+            model * np.square(limits[:, used].max(axis=1))[:, None, None] for model, limits in self.moments.unlimited
+        ]
+        return functools.reduce(products_of_both, groups)
 
     def separate(self, formula: Formula) -> Floats | None:
         """The same from what users contribute in single rounds, where that is another estimate."""

@@ -52,20 +52,20 @@ def guarded(
     """
     low, high = ordered(low, high)
     moments = replace(moments, above_zero=_above_zero(low) & _above_zero(moments))
-    errors = np.sqrt(_variances(low)), np.sqrt(_variances(high))
+    errors = np.sqrt(variances(low)), np.sqrt(variances(high))
     above = np.maximum(high.sums - moments.sums, 0.0) + SURE * errors[1]
     below = np.maximum(moments.sums - low.sums, 0.0) + SURE * errors[0]
     changed = limits(model, np.maximum(above, below), ends[moments.private])
-    moments = replace(moments, unlimited=(model, changed))
+    moments = replace(moments, unlimited=((model, changed),))
     model = model * changed[:, :, None] * changed[:, None, :]
     biased = (np.einsum("gii->gi", model) > 0) & (np.array(measured) < 0)
     least, most = np.where(biased, low.sums, -np.inf), np.where(biased, high.sums, np.inf)
     moments = replace(moments, allowed=Allowed(least, most, errors))
     sums, crosses, between, model = (each.copy() for each in (moments.sums, moments.crosses, moments.between, model))
-    noise = _variances(moments)
+    noise = variances(moments)
     replaced = np.zeros(sums.shape, dtype=bool)
     for bound, sign in ((low, 1.0), (high, -1.0)):
-        beyond = sign * (bound.sums - moments.sums) > BEYOND * np.sqrt(noise + _variances(bound))
+        beyond = sign * (bound.sums - moments.sums) > BEYOND * np.sqrt(noise + variances(bound))
         for row, moment in np.argwhere(beyond & biased & ~replaced).tolist():
             replaced[row, moment] = True
             sums[row, moment] = bound.sums[row, moment]
@@ -81,7 +81,7 @@ def guarded(
     apart = replaced[:, :, None] | replaced[:, None, :]
     apart &= ~np.eye(sums.shape[1], dtype=bool)[None]
     crosses = np.where(apart, together, crosses)
-    return replace(moments, sums=sums, crosses=crosses, between=between, unlimited=None), model, True
+    return replace(moments, sums=sums, crosses=crosses, between=between, unlimited=()), model, True
 
 
 def ordered(low: Moments, high: Moments) -> tuple[Moments, Moments]:
@@ -90,7 +90,7 @@ def ordered(low: Moments, high: Moments) -> tuple[Moments, Moments]:
     Noise may put the upper one below the lower one, as where no row is in the few cells of either, and a count below
     zero would be the nearest that they allow. Both are then where they meet, closer to the one that is known better.
     """
-    errors = _variances(low), _variances(high)
+    errors = variances(low), variances(high)
     total = errors[0] + errors[1]
     of_low = np.divide(errors[1], total, out=np.full_like(total, 0.5), where=total > 0)
     meeting = of_low * low.sums + (1 - of_low) * high.sums
@@ -98,7 +98,7 @@ def ordered(low: Moments, high: Moments) -> tuple[Moments, Moments]:
     return tuple(replace(each, sums=np.where(crossed, meeting, each.sums)) for each in (low, high))  # type: ignore[return-value]
 
 
-def _variances(moments: Moments) -> Floats:
+def variances(moments: Moments) -> Floats:
     """rows × moments: of the noise, a little too large."""
     squares = np.einsum("gii->gi", moments.crosses - moments.between)
     return np.asarray(np.maximum(squares - moments.sums**2 / np.maximum(moments.users, 1.0)[:, None], 0.0))
@@ -106,7 +106,7 @@ def _variances(moments: Moments) -> Floats:
 
 def _above_zero(moments: Moments) -> Booleans:
     """rows × moments: which of them noise alone does not explain."""
-    return np.asarray(moments.sums > CLEAR * np.sqrt(_variances(moments)))
+    return np.asarray(moments.sums > CLEAR * np.sqrt(variances(moments)))
 
 
 def limits(model: Floats, furthest: Floats, ends: Floats) -> Floats:

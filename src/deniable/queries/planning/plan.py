@@ -162,7 +162,10 @@ def make_plan(
 
 
 def _with_measures(question: Question) -> tuple[Question, tuple[int, ...]]:
-    """The question with a further moment for each public measure: the measure's own sum."""
+    """The question with a further moment for each public measure: the measure's own sum.
+
+    Of each moment, those included, the number of the one that measures it, or -1.
+    """
     moments, measured = list(question.moments), []
     for moment in question.moments:
         if not any(factor.measure for term in moment.terms for factor in term.public.values()):
@@ -175,7 +178,8 @@ def _with_measures(question: Question) -> tuple[Question, tuple[int, ...]]:
         terms = tuple(Term(coefficient, {}, {}, dict(key)) for key, coefficient in most.items())
         measured.append(len(moments))
         moments.append(MomentOf(f"measure of {moment.name}", terms, indicator=False, region=-1))
-    return replace(question, moments=tuple(moments)), tuple(measured)
+    further = len(moments) - len(measured)
+    return replace(question, moments=tuple(moments)), (*measured, *[-1] * further)
 
 
 def public_groups(question: Question) -> list[PublicGroups]:

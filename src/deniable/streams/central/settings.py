@@ -61,9 +61,9 @@ def usual_warmup(epsilon: float) -> int:
 class Settings:
     """Everything public about a publisher. If `block` or `fanout` is None, the predicted error decides.
 
-    `measure_start`: spend parts of the warm-up's ε on the mean (1/50), the share of values above θ (1/128, or 1/16 if θ
-    is not chosen by `PredictedError`), what they exceed it by (so that both have 1/8), how much values differ from the
-    next ones (1/64), and how much runs of several lengths do (1/8). Without it the first block is filled with θ/2, blocks are those of `plan`, and intervals know less.
+    `measure_start`: spend parts of the warm-up's ε on the mean (1/50), on how many values lie above θ and by how much
+    (1/8), on how much values differ from the next ones (1/64), and on how much runs of several lengths do (1/8).
+    Without it the first block is filled with θ/2, blocks are those of `plan`, and intervals know less.
 
     `renew`: after every epoch all of this is learnt again, from the epoch's values, for the next one. A value's ε is
     split: 1/16 of it for that (1/4 in epochs shorter than the horizon), the rest for the tree. Epochs begin with four

@@ -176,6 +176,7 @@ DOCS_PAGES = {
     },
     "index.md": {
         "200,000 made-up devices": "setting of the example",
+        "Version 0.2 is not on PyPI": "version",
         "Half of these 50,000 made-up people are younger than 40": "setting of the example",
         "The true number is 25,000": "the data of the example",
     },

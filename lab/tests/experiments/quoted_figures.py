@@ -26,8 +26,8 @@ RESULTS_PAGE = {
     "fan-out 16 instead of 2": "setting",
     "The 99.9th percentile": "setting",
     "figures other than 1, 3 and 10": "[WCZ21]",
-    "grid of 11 and 12": "findings of this page",
     "(without assumptions: see 11)": "findings of this page",
+    "Gains of the grid in 11": "findings of this page",
     "in the geometric mean of 48 cells": "cells of [XDW20, Table 2]",
     "in the geometric mean of 12 cells": "cells of [XDW20, Table 2]",
     "the survey's 1.4 tax units per household": "data: CPS; the page of the study",
@@ -176,6 +176,7 @@ DOCS_PAGES = {
     },
     "index.md": {
         "200,000 made-up devices": "setting of the example",
+        "Version 0.2 is not on PyPI": "version",
         "Half of these 50,000 made-up people are younger than 40": "setting of the example",
         "The true number is 25,000": "the data of the example",
     },

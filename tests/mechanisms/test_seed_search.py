@@ -14,7 +14,7 @@ COUNT = 5_000
 @pytest.mark.parametrize("g", [2, 3, 8, 300])
 @pytest.mark.parametrize("size", [1, 2, 7, 60])
 def test_what_is_found_is_the_best_of_all_seeds(g, size, monkeypatch):
-    monkeypatch.setattr(_seed_search, "_AT_ONCE", 1_300)
+    monkeypatch.setattr(_seed_search, "_SEEDS_A_TASK", 1_300)
     rng = np.random.default_rng(g + size)
     for values in (rng.normal(size=size), np.abs(rng.normal(size=size)), np.where(rng.random(size) < 0.5, -1.0, 2.0)):
         cells = rng.choice(2**24, size, replace=False)
@@ -28,7 +28,7 @@ def test_what_is_found_is_the_best_of_all_seeds(g, size, monkeypatch):
 
 def test_the_search_ends_where_nothing_can_be_better(monkeypatch):
     """One cell fills one bucket under the first seed: no other part of the seeds is looked at."""
-    monkeypatch.setattr(_seed_search, "_AT_ONCE", 512)
+    monkeypatch.setattr(_seed_search, "_SEEDS_A_TASK", 512)
     monkeypatch.setattr(_seed_search.os, "cpu_count", lambda: 1)
     looked_at = []
     inner = _seed_search._improved

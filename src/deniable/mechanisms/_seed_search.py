@@ -20,10 +20,10 @@ from deniable.mechanisms._compiled import compiled
 from deniable.mechanisms._support import FEW_BUCKETS, extreme_sums, small_buckets
 from deniable.mechanisms.hashing import cell_keys
 
-_BLOCK = 512
+_SEEDS_TOGETHER = 512
 _STEP = 4
 """Cells that are added before seeds are dropped."""
-_AT_ONCE = 1 << 20
+_SEEDS_A_TASK = 1 << 20
 """Seeds between two looks at what others have found."""
 
 
@@ -45,19 +45,19 @@ def _improved(
     The values are in the order of their size; the sums of the positive and the negative ones from each on are known.
     """
     cells = keys.size
-    totals = np.empty((np.int64(buckets), _BLOCK))
-    high, low = np.empty(_BLOCK), np.empty(_BLOCK)
-    chosen, seeds = np.empty(_BLOCK, dtype=np.int64), np.empty(_BLOCK, dtype=np.uint32)
-    offsets, flat = np.arange(_BLOCK), totals.ravel()
-    for start in range(first, first + count, _BLOCK):
-        alive: int = min(_BLOCK, first + count - start)
+    totals = np.empty((np.int64(buckets), _SEEDS_TOGETHER))
+    high, low = np.empty(_SEEDS_TOGETHER), np.empty(_SEEDS_TOGETHER)
+    chosen, seeds = np.empty(_SEEDS_TOGETHER, dtype=np.int64), np.empty(_SEEDS_TOGETHER, dtype=np.uint32)
+    offsets, flat = np.arange(_SEEDS_TOGETHER), totals.ravel()
+    for start in range(first, first + count, _SEEDS_TOGETHER):
+        alive: int = min(_SEEDS_TOGETHER, first + count - start)
         for number in range(alive):
             seeds[number] = np.uint32(start + number)
         totals[:] = 0.0
         high[:] = 0.0
         low[:] = 0.0
         for cell in range(cells):
-            small_buckets(seeds[:alive], keys[cell], factors[cell], buckets, offsets, chosen, _BLOCK)
+            small_buckets(seeds[:alive], keys[cell], factors[cell], buckets, offsets, chosen, _SEEDS_TOGETHER)
             value = values[cell]
             if value > 0:
                 for number in range(alive):
@@ -112,7 +112,7 @@ def search_seeds(
     least, most = beyond
 
     def chunk(first: int) -> tuple[float, float]:
-        size = min(_AT_ONCE, count - first)
+        size = min(_SEEDS_A_TASK, count - first)
         if buckets < min(FEW_BUCKETS, 4 * keys.size):
             low, high = _improved(first, size, keys, factors, ordered, above, below, np.uint32(buckets), least, most)
             return low, high
@@ -122,7 +122,7 @@ def search_seeds(
 
     threads = os.cpu_count() or 1
     with ThreadPoolExecutor(threads) as pool:
-        for firsts in _some(iter(range(0, count, _AT_ONCE)), threads):
+        for firsts in _some(iter(range(0, count, _SEEDS_A_TASK)), threads):
             for low, high in pool.map(chunk, firsts):
                 least, most = min(least, low), max(most, high)
             if least <= below[0] + slack and most >= above[0] - slack:

@@ -360,6 +360,6 @@ def _searched(part: PartPlan, weights: Floats, *, exact: bool) -> tuple[float, f
 
             cells, values = _signals(view, weights)
             count = ALL_SEEDS if all_seeds else max(min(MOST_HASHED // max(cells.size, 1), ALL_SEEDS), 16)
-            found = search_seeds(cells, values, buckets, count, (least - base, most - base), slack=slack)
-            least, most = min(least, found[0] + base), max(most, found[1] + base)
+            extremes = search_seeds(cells, values, buckets, count, (least - base, most - base), slack=slack)
+            least, most = min(least, extremes[0] + base), max(most, extremes[1] + base)
     return (least, most) if part.views else None

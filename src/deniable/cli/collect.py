@@ -17,6 +17,7 @@ from deniable.promise import PromiseNumbers, facts, in_words, page
 from deniable.shuffled_promise import Mixer
 from deniable.simulation import NOTE, check_noise
 from deniable.tables.designs.views import View
+from deniable.tables.schema.rounds import ROTATING
 from deniable.tables.specification.runs import largest_epsilon
 from deniable.wording import counted
 
@@ -80,7 +81,8 @@ def check(
     names = [table.name for table in collection.tables]
     reports = sum(collection.reports_per_user(name) for name in names if collection[name].owner is None)
     click.echo(f"Specification {collection.sha256[:16]}…, design {collection.design}, fan-out {collection.fanout}.")
-    again = "in all" if collection.rounds is None else "in a round that is hers"
+    rounds = collection.rounds
+    again = "in all" if rounds is None else "in a round that is hers" if rounds.mode == ROTATING else "in every round"
     each_round = PromiseNumbers.of(collection).one_round
     click.echo(f"Each user sends {counted(reports, 'report')} and spends ε = {each_round:g} {again}.")
     for owner in collection.owners or {}:

@@ -6,7 +6,8 @@ BENCH_ORACLES = "deniable bench accuracy --oracles"
 COMPARED = "deniable reproduce beyond/comparisons"
 
 PEER_ROWS = (
-    "16 counts of 20,000 users, randomized response | pure-ldp 1.2 | 1.0 to 1.1 | 30 to 32 | 0.25 to 0.26 | 7.8 to 8.1 |",
+    "16 counts of 20,000 users",
+    "randomized response | pure-ldp 1.2 | 1.0 to 1.1 | 30 to 32 | 0.25 to 0.26 | 7.8 to 8.1 |",
     "| multi-freq-ldpy 0.2.5 | 0.90 to 1.0 | 22 to 25 | 0.25 to 0.26 | 5.7 to 6.2 |",
     "| 128 counts of 10,000 users, local hashing | pure-ldp | 0.97 to 1.0 | 260 to 360 | 1.2 to 1.7 | 440 to 450 |",
     "| multi-freq-ldpy | 0.96 to 1.0 | 280 to 410 | 1.2 to 1.7 | 480 to 510 |",

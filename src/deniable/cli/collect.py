@@ -91,7 +91,7 @@ def check(
         click.echo(f"What {owner} reports about each {key} spends ε = {spent:g} of its own.")
     click.echo()
     click.echo(f"{in_words(collection, mixer)}\n")
-    spending = table("What each user sends", "table", "rows", "reports", "ε each", "ε in all", "views")
+    spending = table("What each user sends", "table", "rows", "reports", "ε each", "ε in all", "views", folding=0)
     for name in names:
         many, count, each = (
             collection[name].many,
@@ -229,7 +229,7 @@ def show_inspections(collection: Collection, inspections: Mapping[str, Inspectio
 
 def show_summaries(summaries: Mapping[str, Summary], unit: str) -> None:
     """Print what became of the rows or lines of each table, and why some were rejected."""
-    made = table("Collected", "table", f"{unit}s read", "users", "reports", "ε per report", "rejected")
+    made = table("Collected", "table", f"{unit}s read", "users", "reports", "ε per report", "rejected", folding=0)
     for name, summary in summaries.items():
         made.add_row(
             name,

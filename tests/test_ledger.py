@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -417,6 +418,8 @@ def test_the_commands_show_and_export(path, tmp_path):
     assert lines[2].startswith("1970-01-12T13:46:40+00:00,meters,1/3,0,VALUE,REPLACED,")
     exported = [json.loads(line) for line in run("ledger", "export", "--json", path).stdout.splitlines()]
     assert [entry["epsilon"] for entry in exported] == ["2", "1/3"]
+    ledger.charge(Spending(Unit.USER, Neighbours.ANY, Fraction(5, 4)), what="a" * 90)
+    assert re.search(r"^ a{30,} +1\.25 +1970-01-12 +1970-01-12 +1 *$", run("ledger", "show", path).stdout, re.MULTILINE)
     refused = run("ledger", "show", tmp_path / "nowhere.json")
     assert refused.returncode == 2
     assert "does not exist" in refused.stderr

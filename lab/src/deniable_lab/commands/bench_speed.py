@@ -70,7 +70,7 @@ def peers(repetitions: int, runs: int) -> None:
     absent = missing()
     for peer, reason in absent.items():
         click.echo(f"{peer}: not measured ({reason})", err=True)
-    made = table("Next to peers", "job", "peer", "error ×", "time ×", "ours ms", "peer ms", numbers_from=2)
+    made = table("Next to peers", "job", "peer", "error ×", "time ×", "ours ms", "peer ms", numbers_from=2, folding=0)
     load = _load()
     rows = []
     with progress("measuring", runs * count()) as advance:

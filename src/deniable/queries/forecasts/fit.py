@@ -44,7 +44,8 @@ MOST_FORECAST_CELLS = 1_000_000
 FINEST_ONLY = ("mg", "amg")
 COMPARED_DESIGNS = ("hio", "ahio", "ehio")
 
-RANGE_NOTE = "range: users may have fewer or more rows than assumed (say rows); more or fewer may match (say matching)"
+RANGE_NOTE = """range: users may have more or fewer rows than assumed (say rows), and more or
+fewer rows may match (say matching)"""
 NOT_FORECAST = "-: many views or a wide domain; deniable forecast takes minutes"
 
 AnySpecification = TypeVar("AnySpecification", bound=Specification)

@@ -193,7 +193,7 @@ FINDINGS = (
 )
 KNOWN_TO = {
     **dict.fromkeys((order_of_methods, missing_cap, trees, not_reproduced), 0.1),
-    **dict.fromkeys((thresholds_and_smoothers, without_trust), 0.12),
+    **dict.fromkeys((thresholds_and_smoothers, without_trust), 0.1),
     tails_cut: 0.3,
 }
 """How large the standard error of a ratio may be, as a share: headlines are known to a tenth, as it rounds."""

@@ -282,8 +282,8 @@ def _percentiles(size: int = 1 << 16, bound: int = 1638, epsilon: float = 0.5, s
     def pydp() -> Work:
         from pydp.algorithms.laplacian import Percentile
 
-        bounds: dict[str, Any] = {"lower_bound": 0, "upper_bound": bound, "dtype": "int"}
-        plain = values.tolist()
+        bounds: dict[str, Any] = {"lower_bound": 0, "upper_bound": bound, "dtype": "float"}  # for "int" it answers 0
+        plain = values.astype(float).tolist()
         # Its ε is for one value more or less; replacing one is both.
         return lambda: Percentile(epsilon=epsilon / 2, percentile=share, **bounds).quick_result(plain)
 

@@ -285,9 +285,11 @@ def test_a_clock_that_goes_back_is_refused_and_times_never_do(path):
     client = dn.client.Client(SHOP, None, no_draw, ledger=ledger)
     with pytest.raises(Failure, match=r"the clock shows a time before the last charge.* Nothing was sent or charged"):
         client.report("users", {"age": 31})
-    now[0] = float("nan")
-    with pytest.raises(Failure, match="the clock shows no time"):
-        ledger.charge(HALF, what="shop")
+    for no_time in (float("nan"), float("inf"), 1e12, -1.0):
+        now[0] = no_time
+        for change in (lambda: ledger.charge(HALF, what="shop"), lambda: ledger.raise_limit(9.0)):
+            with pytest.raises(Failure, match="the clock shows no time"):
+                change()
     now[0] = 2_000_000.0
     ledger.charge(HALF, what="shop")
     assert ledger.spent == Fraction(3, 2)

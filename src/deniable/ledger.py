@@ -17,7 +17,6 @@ the digest of its last entry.
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 import secrets
 import time
@@ -38,6 +37,7 @@ from deniable.private_folders import private_folder
 _WAIT_S = 10.0
 _COST = "Nothing was sent or charged"
 _CHARGED = "The charge is in the ledger, and nothing was sent"
+_END_OF_DATES = 253_402_300_800  # of those that a ledger can write: the year 10,000
 CLOCK_TOLERANCE_S = 60.0
 """By so much a clock may be set back without being refused; times in a ledger never go back."""
 
@@ -238,6 +238,7 @@ class Account:
 
     def raise_limit(self, limit: Fraction) -> None:
         """Note a higher limit."""
+        self._check_clock()
         if limit < self._book.limit_now:
             now = float(self._book.limit_now)
             raise InvalidParameter(
@@ -259,7 +260,7 @@ class Account:
 
     def _check_clock(self) -> None:
         now = self._clock()
-        if not math.isfinite(now):
+        if not 0 <= now < _END_OF_DATES:  # not a number is neither
             raise Failure(f"the clock shows no time. {_COST}. Set it right.")
         for entry in self._book.entries[-1:]:
             if now < seconds(entry.time) - CLOCK_TOLERANCE_S:

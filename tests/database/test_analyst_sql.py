@@ -161,6 +161,19 @@ def test_constants_that_nobody_can_have_are_named(pair):
     )
 
 
+def test_a_note_says_what_values_that_are_not_listed_count_as():
+    import deniable as dn
+
+    city = dn.Categorical("Bonn", "Ulm", "other", map={"bonn": "Bonn"}, other="other")
+    people = dn.Collection(dn.Table("people", city=city), epsilon=1.0)
+    database = dn.connect(people.perturb(people={"uid": range(2), "city": ["Bonn", "Ulm"]}))
+    notes = database.sql("SELECT COUNT(*) FROM people WHERE city IN ('Kiel', 'bonn')").notes
+    assert notes == (
+        "'Kiel' is not in the list of city: its rows count as 'other'",
+        "'bonn' is not in the list of city: its rows count as 'Bonn'",
+    )
+
+
 def test_intervals_of_functions_of_answers_hold_what_the_function_makes_of_the_interval():
     import deniable as dn
 

@@ -10,7 +10,7 @@ import deniable as dn
 from deniable.queries.answers.estimation import Moments, covariance
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.plan import make_plan
-from deniable.queries.planning.product_moments import MOST_MOMENTS, with_known_spread, with_products
+from deniable.queries.planning.product_moments import MOST_MULTIPLIED, with_known_spread, with_products
 from deniable.queries.question.question import NO_ROW
 
 USERS = dn.Table("users", age=dn.Ordinal(0, 3), kind=dn.Categorical("a", "b"), city=dn.Public(), score=dn.Public())
@@ -129,7 +129,7 @@ def test_what_is_known_already_is_not_asked_again():
         "SELECT SUM(score) FROM users WHERE age > 1",
         "SELECT SUM(age) FROM users LEFT JOIN jobs USING (uid) WHERE hours > 1 OR hours IS NULL",
         "SELECT AVG(amount) FROM orders",
-        "SELECT " + ", ".join(f"SUM(age * (age > {least})) AS x{least}" for least in range(MOST_MOMENTS + 1))
+        "SELECT " + ", ".join(f"SUM(age * (age > {least})) AS x{least}" for least in range(MOST_MULTIPLIED + 1))
         + " FROM users",
     ],
 )  # fmt: skip

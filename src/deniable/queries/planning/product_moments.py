@@ -23,9 +23,9 @@ from deniable.queries.question.public_trees import PublicFactor
 from deniable.queries.question.question import NO_ROW, MomentOf, Question, Term
 from deniable.queries.weights.table_plan import DIRECT
 
-MOST_MOMENTS = 4
+MOST_MULTIPLIED = 4
 """Questions with more are asked without: every further moment takes time."""
-MOST_TERMS = 64
+MOST_PRODUCT_TERMS = 64
 """Of a product."""
 PRODUCTS_REGION = -2
 """Moments with it are about rows of no answer."""
@@ -60,13 +60,13 @@ def with_products(question: Question) -> Question:
     terms = [term for moment in moments for term in moment.terms]
     measured = any(factor.measure for term in terms for factor in term.public.values())
     apart = question.optional or any(term.without or term.once for term in terms)
-    if alike or measured or apart or len(moments) > MOST_MOMENTS or any(moment.free for moment in moments):
+    if alike or measured or apart or len(moments) > MOST_MULTIPLIED or any(moment.free for moment in moments):
         return question
     listed, products = list(moments), {}
     known = {_identity(question, moment.terms): number for number, moment in enumerate(moments)}
     for first, second in combinations_with_replacement(range(len(moments)), 2):
         made = _product(moments[first], moments[second])
-        if len(made) > MOST_TERMS:
+        if len(made) > MOST_PRODUCT_TERMS:
             return question
         number = known.setdefault(_identity(question, made), len(listed)) if made else NO_ROW
         if number == len(listed):

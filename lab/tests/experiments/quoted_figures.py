@@ -60,7 +60,7 @@ SECTIONS = {
         "Accuracy and speed": ("deniable bench streams --part defaults",),
         "How θ is chosen": (
             "deniable bench streams --local --part alternatives --repetitions 10",
-            "deniable bench streams --local --part tails --repetitions 2",
+            "deniable bench streams --local --part tails --repetitions 10",
         ),
         "Accuracy and speed without trust": ("deniable bench streams --local --part errors",),
     },

@@ -180,11 +180,11 @@ def learn(
     )
 
 
-def _combined(one: float, variance: float, other: float, its_variance: float) -> tuple[float, float]:
+def _combined(first: float, variance: float, second: float, its_variance: float) -> tuple[float, float]:
     """The mean of two measurements that has the least noise, and its variance."""
     both = variance + its_variance
     weight = its_variance / both if both > 0 else 0.5
-    return weight * one + (1 - weight) * other, weight * variance
+    return weight * first + (1 - weight) * second, weight * variance
 
 
 def _weighted(measured: float, variance: float, usual: float, doubt: float) -> tuple[float, float]:

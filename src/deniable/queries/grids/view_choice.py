@@ -46,7 +46,7 @@ PRICE_OF_ENDS = 1.05
 KEPT_SHARE = 0.075
 """The part of the reports for questions outside the workload, about all attributes together."""
 FINER = 1.25
-"""An attribute that a workload cuts into as many times fewer pieces gets a view for other questions."""
+"""An attribute that a workload cuts into so many times fewer pieces than reports show has a view for other questions."""
 HARDLY = 0.004
 """A view with a smaller part of the reports is dropped."""
 DRAWING_ROUNDS = 6
@@ -129,7 +129,7 @@ class ViewSearch:
             constants = borders(self.items, name)
             followed = tuple(each for each in constants if any(follows(cut, (each,), domain.size) for cut in cuts))
             finer = finer_cut(domain, followed, self.seen.get(name), cells)
-            if finest < len(finer.places(domain.size)) / FINER:
+            if finest < min(cells / FINER, len(finer.places(domain.size))):
                 added.append(GridView({name: finer}))
         if not added:
             return views

@@ -46,7 +46,7 @@ PRICE_OF_ENDS = 1.05
 KEPT_SHARE = 0.075
 """The part of the reports for questions outside the workload, about all attributes together."""
 FINER = 1.25
-"""An attribute that a workload cuts into so many times fewer pieces than reports show has a view for other questions."""
+"""An attribute that a workload cuts into so many times fewer pieces than reports show gets a view for other ones."""
 HARDLY = 0.004
 """A view with a smaller part of the reports is dropped."""
 DRAWING_ROUNDS = 6

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import click
@@ -55,6 +56,12 @@ def test_the_image_runs_as_nobody_in_particular():
     for path in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.M):
         assert all((DEPLOY.parent / name).exists() for name in path.split())
     assert "[serve,postgresql]" in text
+    # What the build needs is copied, and is not left out on the way to the builder.
+    copied = {name for names in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.M) for name in names.split()}
+    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    needed = {"pyproject.toml", project["project"]["readme"], *project["project"]["license-files"]}
+    assert copied >= needed | {hook["path"] for hook in project["tool"]["hatch"]["build"]["hooks"].values()}
+    assert copied <= set((DEPLOY.parent / ".dockerignore").read_text(encoding="utf-8").replace("!", "").split())
 
 
 def test_the_proxy_vouches_for_nobody_and_keeps_no_log():

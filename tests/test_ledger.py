@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -273,6 +274,19 @@ def test_links_lead_to_one_ledger_and_second_names_are_refused(path, tmp_path):
         ledger.charge(HALF, what="shop")
 
 
+def test_a_memory_is_another_file(path, tmp_path):
+    ledger = dn.Ledger(path, limit=8.0)
+    (tmp_path / "link").symlink_to(path)
+    for memory in (path, str(tmp_path / "link")):
+        for made in (
+            lambda memory=memory: SHOP.client(memory, ledger=ledger),
+            lambda memory=memory: ToPLClient(1.0, 9, memory, ledger=ledger),
+        ):
+            with pytest.raises(InvalidParameter, match=r"ledger and the memory are one file\. .*Use two files"):
+                made()
+    assert ledger.spent == 0
+
+
 def test_a_clock_that_goes_back_is_refused_and_times_never_do(path):
     now = [1_000_000.0]
     ledger = dn.Ledger(path, limit=8.0, clock=lambda: now[0])
@@ -284,9 +298,11 @@ def test_a_clock_that_goes_back_is_refused_and_times_never_do(path):
     client = dn.client.Client(SHOP, None, no_draw, ledger=ledger)
     with pytest.raises(Failure, match=r"the clock shows a time before the last charge.* Nothing was sent or charged"):
         client.report("users", {"age": 31})
-    now[0] = float("nan")
-    with pytest.raises(Failure, match="the clock shows no time"):
-        ledger.charge(HALF, what="shop")
+    for no_time in (float("nan"), float("inf"), 1e12, -1.0):
+        now[0] = no_time
+        for change in (lambda: ledger.charge(HALF, what="shop"), lambda: ledger.raise_limit(9.0)):
+            with pytest.raises(Failure, match="the clock shows no time"):
+                change()
     now[0] = 2_000_000.0
     ledger.charge(HALF, what="shop")
     assert ledger.spent == Fraction(3, 2)
@@ -417,6 +433,8 @@ def test_the_commands_show_and_export(path, tmp_path):
     assert lines[2].startswith("1970-01-12T13:46:40+00:00,meters,1/3,0,VALUE,REPLACED,")
     exported = [json.loads(line) for line in run("ledger", "export", "--json", path).stdout.splitlines()]
     assert [entry["epsilon"] for entry in exported] == ["2", "1/3"]
+    ledger.charge(Spending(Unit.USER, Neighbours.ANY, Fraction(5, 4)), what="a" * 90)
+    assert re.search(r"^ a{30,} +1\.25 +1970-01-12 +1970-01-12 +1 *$", run("ledger", "show", path).stdout, re.MULTILINE)
     refused = run("ledger", "show", tmp_path / "nowhere.json")
     assert refused.returncode == 2
     assert "does not exist" in refused.stderr

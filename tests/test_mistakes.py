@@ -225,7 +225,7 @@ def test_mistakes_in_a_specification(mistake, happened, repair):
         ("nowhere.toml", r"file 'nowhere\.toml' cannot be read \(no such file", "Check the path"),
         ("malformed.toml", r"is not well-formed: .*line 2", "Correct it there"),
         ("without.toml", "epsilon is missing", "Say how much all of a user's reports may spend"),
-        ("undecided.toml", "epsilon must be a positive number", r"Use 0\.1 to 10"),
+        ("undecided.toml", "epsilon is still to be decided", "Replace every DECIDE"),
         ("kind.toml", "attribute 'age': kind is unknown", 'Use "ordinal", "dates", "categorical", "text" or "public"'),
         (
             "field.toml",
@@ -607,7 +607,7 @@ COMMANDS = [
     ("perturb shop.toml users.csv -o out", r"'users\.csv' is not TABLE=FILE", r"Write users=users\.csv"),
     ("perturb shop.toml users=no.csv -o out", r"there is no file 'no\.csv'", "Pass a Parquet or CSV file"),
     ("perturb no.toml users=no.csv -o out", r"file 'no\.toml' cannot be read", "Check the path"),
-    ("check undecided.toml", "epsilon must be a positive number", r"Use 0\.1 to 10"),
+    ("check undecided.toml", "epsilon is still to be decided", "Replace every DECIDE"),
     ("init --from no.csv", r"there is no file 'no\.csv'", "Pass a Parquet or CSV file"),
     ("init --from empty.csv", r"'empty\.csv' is a folder", "Pass a Parquet or CSV file"),
     (

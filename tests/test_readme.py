@@ -211,6 +211,9 @@ def test_every_attempt_of_the_threat_model_names_its_tests():
     assert len(attempts) >= 10
     listed = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Tests of the threat model")[2]
     assert [attempt for attempt in attempts if f"| {attempt} | `tests/" not in listed] == []
+    named = re.findall(r"`((?:lab/)?tests/\S+)`", listed)
+    assert len(named) > len(attempts)
+    assert [name for name in named if not (ROOT / name).is_file()] == []
 
 
 def test_every_field_of_a_specification_is_described():

@@ -17,7 +17,6 @@ the digest of its last entry.
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 import secrets
 import time
@@ -31,13 +30,14 @@ from pathlib import Path
 from deniable.accounting import Neighbours, Spending, Unit
 from deniable.checks import check_number
 from deniable.errors import BudgetExceeded, Failure, InvalidParameter
-from deniable.files import LockedFile
+from deniable.files import LockedFile, is_same_path
 from deniable.ledger_entries import Book, Charge, DamagedLedger, LedgerEntry, seconds, stamped
 from deniable.private_folders import private_folder
 
 _WAIT_S = 10.0
 _COST = "Nothing was sent or charged"
 _CHARGED = "The charge is in the ledger, and nothing was sent"
+_END_OF_DATES = 253_402_300_800  # of those that a ledger can write: the year 10,000
 CLOCK_TOLERANCE_S = 60.0
 """By so much a clock may be set back without being refused; times in a ledger never go back."""
 
@@ -116,6 +116,10 @@ class Ledger:
     def spent_on(self, unit: Unit) -> tuple[Fraction, Fraction]:
         """ε and δ of all charges that protect this unit."""
         return self._read().spent(unit)
+
+    def is_kept_in(self, path: str | PathLike[str]) -> bool:
+        """Whether the ledger is this file: memories and queues need others."""
+        return is_same_path(self._path, path)
 
     # Charging ------------------------------------------------------------------------------------------------------
 
@@ -238,6 +242,7 @@ class Account:
 
     def raise_limit(self, limit: Fraction) -> None:
         """Note a higher limit."""
+        self._check_clock()
         if limit < self._book.limit_now:
             now = float(self._book.limit_now)
             raise InvalidParameter(
@@ -259,7 +264,7 @@ class Account:
 
     def _check_clock(self) -> None:
         now = self._clock()
-        if not math.isfinite(now):
+        if not 0 <= now < _END_OF_DATES:  # not a number is neither
             raise Failure(f"the clock shows no time. {_COST}. Set it right.")
         for entry in self._book.entries[-1:]:
             if now < seconds(entry.time) - CLOCK_TOLERANCE_S:

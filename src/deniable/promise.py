@@ -13,6 +13,7 @@ from deniable import __version__
 from deniable.collection import Collection
 from deniable.shuffled_promise import HEADING, Mixer, shuffled_words
 from deniable.simulation import has_noise
+from deniable.tables.schema.attributes import Table
 from deniable.tables.schema.pseudonyms import PSEUDONYM
 from deniable.tables.schema.report_format import ASSIGNED
 from deniable.tables.schema.rounds import FRESH, MEMOISED, ROTATING, Rounds, stands_for
@@ -27,6 +28,7 @@ LARGEST_LIFETIME_EPSILON = 8.0
 LARGEST_SHOWN_ODDS = 1e6
 _WIDTH = 80
 _TYPICAL_USERS = 10**6
+_EPSILON = "At ε = 0 reports would show nothing about her; each further 1 multiplies what may be bet by at most 2.72."
 _MARKED_CODE = re.compile("`([^`]*)`")
 
 
@@ -91,6 +93,7 @@ def sections(collection: Collection, mixer: Mixer | None = None) -> dict[str, li
             "sees her rows; where somebody runs `perturb` for many people, he sees them too."
         ],
         "How much": [*_how_much(numbers, rounds), *_other_modes(collection), *_others_spend(collection)],
+        "What is asked": [*map(_asked, collection.tables)],
         "What travels in clear": [
             f"Public columns: {', '.join(public)}." if public else "There are no public columns.",
             _ids_travel(collection) + (", and the number of the round." if rounds else "."),
@@ -105,6 +108,14 @@ def sections(collection: Collection, mixer: Mixer | None = None) -> dict[str, li
         ],
         **({} if mixer is None else {HEADING: shuffled_words(collection, mixer)}),
     }
+
+
+def _asked(table: Table) -> str:
+    """The private attributes of a table, and how many rows of each person are reported."""
+    names = ", ".join(table.private)
+    if table.many is None:
+        return f"In {table.name}, of one row{f' per {table.key}' if table.key else ''}: {names}."
+    return f"In {table.name}, of {counted(table.tau, 'row')} drawn from up to {table.many}: {names}."
 
 
 def _ids_travel(collection: Collection) -> str:
@@ -146,7 +157,7 @@ def _liars(collection: Collection) -> list[str]:
     """How far one liar moves a typical count, before anything is collected."""
     text, liar = typical_influence(collection)
     typical, most, many = _people(liar.typical), _people(liar.most), _people(liar.of_share(0.01))
-    chosen = f"by {_people(liar.reached)} people" + ("" if liar.exact else f", at most by {most}")
+    chosen = f"by {_people(liar.reached)} people" + ("" if liar.exact else f" or more, and at most by {most}")
     moved = f"by {typical} people on average and at most by {most}" if liar.coins == ASSIGNED else chosen
     return [f"One liar moves a typical count ({text}) {moved}, and 1% of a million people who lie alike by {many}."]
 
@@ -182,6 +193,7 @@ def _how_much(numbers: PromiseNumbers, rounds: Rounds | None) -> list[str]:
         return [
             f"She answers once in her life, and spends ε = {numbers.lifetime:.4g}.",
             f"An attacker who would bet 1:1 on a fact about her can bet at most {odds(numbers.lifetime)} afterwards.",
+            _EPSILON,
         ]
     count = counted(rounds.count, "round")
     lines = [
@@ -197,15 +209,17 @@ def _how_much(numbers: PromiseNumbers, rounds: Rounds | None) -> list[str]:
     else:
         lines += [
             "She answers every round from a permanent answer that is kept for life.",
-            f"Two people whose answers change in the same rounds: at most ε = {numbers.same_changes:.4g}.",
+            "Two people whose answers change in the same rounds are told apart by at most "
+            f"ε = {numbers.same_changes:.4g}.",
             f"That and when she changed is hidden less: every round adds at most ε = {numbers.step:.4g}.",
         ]
     lifetime = numbers.lifetime
     return [
         *lines,
-        f"A lifetime, for any two lifetimes, spends at most ε = {lifetime:.4g}.",
+        f"Over a lifetime any two people are told apart by at most ε = {lifetime:.4g}.",
         f"An attacker who would bet 1:1 on a fact can bet at most {odds(numbers.one_round)} after one round, and at "
         f"most {odds(lifetime)} after all of them.",
+        _EPSILON,
     ]
 
 
@@ -225,8 +239,10 @@ def _other_modes(collection: Collection) -> list[str]:
     if not said:
         return []
     mine = PromiseNumbers.of(collection)
-    compared = mine.lifetime if mine.same_changes is None else mine.same_changes
-    return [f"If ε = {compared:.4g} is what a lifetime may spend, it allows {' or '.join(said)}."]
+    if mine.same_changes is None:
+        return [f"The same ε = {mine.lifetime:.4g} over a lifetime would also allow {' or '.join(said)}."]
+    same = f"The same ε = {mine.same_changes:.4g}, but for any two people,"
+    return [f"{same} would also allow {' or '.join(said)}."]
 
 
 def _not_hidden(single: list[str], rounds: Rounds | None, coins: str) -> list[str]:

@@ -135,7 +135,11 @@ def test_init_proposes_names_and_types_and_leaves_domains_to_a_person(shop):
         assert value not in done.stdout
     tomllib.loads(done.stdout)
     (shop / "skeleton.toml").write_text(done.stdout)
-    assert run("check", shop / "skeleton.toml").returncode == 2  # it does not load before everything is decided
+    checked = run("check", shop / "skeleton.toml")  # it does not load before everything is decided
+    assert checked.returncode == 2
+    assert "epsilon is still to be decided" in checked.stderr
+    (shop / "skeleton.toml").write_text(re.sub('epsilon = ".*"', "epsilon = 2", done.stdout))
+    assert "tables.users.attributes.age.low is still to be decided" in run("check", shop / "skeleton.toml").stderr
 
 
 def test_init_proposes_a_table_for_each_file_and_rules(shop):
@@ -149,6 +153,13 @@ def test_init_proposes_a_table_for_each_file_and_rules(shop):
     assert parsed["tables"]["bought"]["attributes"]["day"]["missing"] == "own"
     again = run("init", "--from", shop / "users.csv", "--from", shop / "users.csv")
     assert "two tables are called 'users'" in again.stderr
+
+
+def test_init_names_the_column_of_ids_that_perturb_will_need(shop):
+    (shop / "bought.csv").write_text("customer id,paid\n1,2\n")
+    done = run("init", "--from", shop / "bought.csv", "--key", "customer id")
+    assert '--key "customer id"' in done.stdout
+    assert list(tomllib.loads(done.stdout)["tables"]["bought"]["attributes"]) == ["paid"]
 
 
 def test_init_mends_names_that_a_specification_cannot_have(shop):

@@ -46,7 +46,7 @@ def test_the_promise_of_each_kind_of_rounds(saved):
     rotating = words(saved(dn.Rounds(12, every="month", answers=2), epsilon=4.0))
     assert "One that she answers spends ε = 2." in rotating
     assert "She answers in 2 rounds of 12" in rotating
-    assert "spends at most ε = 4. " in rotating
+    assert "Over a lifetime any two people are told apart by at most ε = 4. " in rotating
     assert "at most 7.4:1 after one round, and at most 55:1 after all of them" in rotating
     assert "In which rounds she answers." in rotating
     covered = "In which rounds she answers, from whoever can read what she sends: covers say that they are covers."
@@ -57,11 +57,11 @@ def test_the_promise_of_each_kind_of_rounds(saved):
     lines = run("check", saved(dn.Rounds(12, every="month", answers=2), epsilon=4.0)).stdout.splitlines()
     assert not [line for line in lines if line.endswith((" ε", " =", "ε =")) or line.strip().startswith("= ")]
     fresh = words(saved(dn.Rounds(12, mode="fresh"), epsilon=1.0))
-    assert "spends at most ε = 12." in fresh
+    assert "Over a lifetime any two people are told apart by at most ε = 12." in fresh
     assert "Little privacy: over a lifetime" in fresh  # above 8
     kept = dn.Rounds(3, mode="memoised", permanent=1.5, changes_are_public=True)
     memoised = words(saved(kept, epsilon=1.4, design="mg"))
-    assert "Two people whose answers change in the same rounds: at most ε = 4.5." in memoised
+    assert "Two people whose answers change in the same rounds are told apart by at most ε = 4.5." in memoised
     assert "every round adds at most ε = " in memoised
     assert "That and when she changed, beyond the numbers above." in memoised
 
@@ -70,7 +70,7 @@ def test_it_says_how_far_one_liar_moves_a_count(saved):
     drawn, assigned = (words(saved(epsilon=1.0, coins=coins)) for coins in ("drawn", "assigned"))
     alike = "and 1% of a million people who lie alike by"
     count = r"typical count \(SELECT COUNT\(\*\) FROM .*?\)"
-    found = re.search(rf"{count} by ([\d.]+) people, at most by ([\d.]+), {alike} ([\d,]+)", drawn)
+    found = re.search(rf"{count} by ([\d.]+) people or more, and at most by ([\d.]+), {alike} ([\d,]+)", drawn)
     assert 10 < float(found[1]) < float(found[2]) < 200
     assert float(found[3].replace(",", "")) == pytest.approx(10_000 * float(found[1]), rel=0.01)
     bound = re.search(r"by ([\d.]+) people on average and at most by ([\d.]+), and 1% of a million", assigned)
@@ -83,15 +83,26 @@ def test_it_says_how_far_one_liar_moves_a_count(saved):
 def test_it_says_what_other_modes_would_spend(saved):
     said = words(saved(dn.Rounds(12), epsilon=6.0, design="mg"))
     assert (
-        "If ε = 6 is what a lifetime may spend, it allows fresh rounds of ε = 0.5 each or memoised rounds of ε = "
+        "The same ε = 6 over a lifetime would also allow fresh rounds of ε = 0.5 each or memoised rounds of ε = "
         in said
     )
     assert "(for two people who change in the same rounds; for any two people ε = " in said
     kept = dn.Rounds(3, mode="memoised", permanent=1.5, changes_are_public=True)
     memoised = words(saved(kept, epsilon=1.4, design="mg"))
     assert (
-        "If ε = 4.5 is what a lifetime may spend, it allows rotating rounds of ε = 4.5 each or fresh rounds" in memoised
+        "The same ε = 4.5, but for any two people, would also allow rotating rounds of ε = 4.5 each or fresh rounds"
+        in memoised
     )
+
+
+def test_it_says_what_is_asked_and_in_which_rounds(saved, tmp_path):
+    assert "What is asked In users, of one row: " in words(saved())
+    orders = dn.Table("orders", many=3, tau=2, amount=dn.Ordinal(0, 9), paid=dn.Categorical("yes", "no"))
+    path = str(tmp_path / "orders.toml")
+    dn.Collection(orders, epsilon=1.0).save(path)
+    assert "In orders, of 2 rows drawn from up to 3: amount, paid." in words(path)
+    assert "in a round that is hers" in words(saved(dn.Rounds(12)))
+    assert "in every round" in words(saved(dn.Rounds(12, mode="fresh")))
 
 
 def test_without_noise_nothing_is_promised(saved):

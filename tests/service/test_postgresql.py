@@ -48,3 +48,12 @@ def test_the_address_is_private_and_shown_nowhere(tmp_path):
     folder = tmp_path / "collected"
     init_folder(SHOP, folder, database=new_database())
     assert (folder / DATABASE_FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_database_without_an_encoding_is_one_too(tmp_path):
+    address = new_database() + "&client_encoding=SQL_ASCII"
+    for name in ("first", "second"):  # the second joins what the first made
+        init_folder(SHOP, tmp_path / name, database=address)
+    served = Served(tmp_path / "second")
+    assert served.send(("7", report_of("7"))).json["accepted"] == 1
+    served.close()

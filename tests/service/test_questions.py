@@ -322,3 +322,27 @@ def test_once_asked_a_database_follows_its_store(tmp_path, monkeypatch):
     questions._following.join(30)
     assert not questions._following.is_alive()
     store.close()
+
+
+def test_what_is_there_at_the_start_is_read_before_anybody_asks(tmp_path, monkeypatch):
+    shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0, name="shop")
+    init_folder(shop, tmp_path / "collected")
+    folder = collector_folder(tmp_path / "collected")
+    store = folder.open_store()
+
+    def send(uid):
+        store.add([Upload("users", 0, uid, 0, shop.client().report("users", {"age": 31}).to_bytes())])
+
+    send("first")
+    questions, read = OpenDatabase(folder, store), []
+    since = store.since
+    monkeypatch.setattr(store, "since", lambda *about: read.append(since(*about)) or read[-1])
+    questions.read_ahead()
+    questions.compute(lambda: None).result()  # asked after it
+    assert [len(growth.recent.uids) for growth in read] == [1]
+    assert questions._following is None  # what comes before the first question waits for it
+    send("second")
+    assert questions.ask(lambda database: database.stores["users"].rows).result() == 2
+    assert [len(growth.recent.uids) for growth in read[:2]] == [1, 1]
+    questions.close()
+    store.close()

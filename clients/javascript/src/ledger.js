@@ -9,7 +9,8 @@ import { alone, checkStore, readContent, writeContent } from "./stores.js";
 
 const FORMAT = "ledger",
   REPAIR = "Restore it: a new one would count from zero.",
-  CLOCK_TOLERANCE_MS = 60_000;
+  CLOCK_TOLERANCE_MS = 60_000,
+  END_OF_DATES_MS = 253_402_300_800_000; // the year 10,000
 const toText = ([n, d]) => `${n}/${d}`;
 const fromText = (text) => text.split("/").map(BigInt);
 const toFloat = ([n, d]) => Number((n * 1_000_000n + d / 2n) / d) / 1e6; // for people
@@ -127,7 +128,7 @@ export class Ledger {
 
   #admit(book, charge) {
     const now = this.#clock();
-    if (!(now >= lastTime(book) - CLOCK_TOLERANCE_MS && now < Infinity))
+    if (!(now >= lastTime(book) - CLOCK_TOLERANCE_MS && now < END_OF_DATES_MS))
       throw new Failure("the clock was set back. Nothing was sent or charged. Set it right.");
     checkAffordable(book, charge);
   }

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readFile, writeFile } from "node:fs/promises";
+import { link, readFile, readdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { Collection, Failure, FileStore, ProcessStore } from "../src/node.js";
+import { Collection, Failure, FileStore, Ledger, ProcessStore } from "../src/node.js";
 import { folder, PACKAGE, SHOP } from "./helpers.js";
 
 const ROW = { age: 31, marital: "single" };
@@ -71,6 +71,59 @@ test("a lock of a living process is waited for, then refused", async () => {
   await writeFile(`${path}.lock`, `${process.pid} ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "?"} me`);
   const client = shop.client({ memory: new FileStore(path, { waitMs: 60 }) });
   await assert.rejects(client.report("users", ROW), /memory.json.lock is held by another process. Nothing was sent/);
+});
+
+test("a memory is one whatever name it is reached by, and a second hard link is refused", async () => {
+  const inside = await folder(),
+    shop = await Collection.fromJson(SHOP),
+    [path, before, after, second] = ["memory", "before", "after", "second"].map((name) => join(inside, name)),
+    ask = (name) => shop.client({ memory: new FileStore(name) }).report("users", ROW);
+  await symlink("memory", before);
+  const first = (await ask(before)).toHex();
+  await symlink(path, after);
+  for (const name of [path, after, before]) assert.equal((await ask(name)).toHex(), first);
+  await link(path, second);
+  await assert.rejects(ask(second), /second has 2 names \(hard links\).*Nothing was sent/);
+  await symlink("endless", join(inside, "endless"));
+  await assert.rejects(ask(join(inside, "endless")), /endless cannot be reached. Nothing was sent/);
+});
+
+test("a process that is killed at any call leaves one answer, its charge, and nobody locked out", async () => {
+  const inside = await folder(),
+    shop = await Collection.fromJson(SHOP),
+    program = `
+    import fs from "node:fs/promises";
+    import { syncBuiltinESMExports } from "node:module";
+    let left = Number(process.argv[1]);
+    for (const name of ["open", "link", "rename", "rm"]) {
+      const call = fs[name];
+      fs[name] = (...given) => (left-- ? call(...given) : process.kill(process.pid, "SIGKILL"));
+    }
+    syncBuiltinESMExports();
+    const { Collection, FileStore, Ledger } = await import(${JSON.stringify(new URL("src/node.js", PACKAGE).href)});
+    const shop = await Collection.fromJson(${JSON.stringify(SHOP)}), path = process.argv[2];
+    const ledger = new Ledger(new FileStore(path + ".ledger"), { limit: 8 });
+    const client = shop.client({ memory: new FileStore(path), ledger });
+    console.log((await client.report("users", { age: 40, marital: "single" })).toHex());`;
+  const run = (calls, path) =>
+    promisify(execFile)(process.execPath, ["--input-type=module", "-e", program, String(calls), path]).then(
+      ({ stdout }) => stdout.trim(),
+      ({ signal }) => assert.equal(signal, "SIGKILL") ?? null,
+    );
+  let sent = null,
+    calls = 0;
+  for (; sent === null; calls++) {
+    const path = join(inside, `${calls}.json`);
+    sent = await run(calls, path);
+    // Its heir is killed as well, with the first name that it takes, and just before it takes the lock.
+    for (const more of sent === null && calls % 8 === 2 ? [3, 4] : []) assert.equal(await run(more, path), null);
+    const ledger = new Ledger(new FileStore(`${path}.ledger`), { limit: 8 }),
+      again = (await shop.client({ memory: new FileStore(path), ledger }).report("users", ROW)).toHex();
+    assert.equal(again, sent ?? again);
+    assert.equal((await ledger.balance()).spent, 1.333333);
+    assert.ok(!(await readdir(inside)).some((name) => /lock$|heir$/.test(name)));
+  }
+  assert.ok(calls > 20);
 });
 
 test("a damaged memory stops the client: not a byte of it can change", async () => {

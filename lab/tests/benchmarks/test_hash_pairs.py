@@ -11,6 +11,7 @@ from deniable_lab.benchmarks.hash_pairs import (
     EVERY,
     AllPairs,
     count_in_pieces,
+    divided_cells,
     failing_pattern,
     one_and_two_bits,
     random_cells,
@@ -39,36 +40,44 @@ def test_the_chosen_keys_have_every_difference():
     assert (bits.count(1), bits.count(2), len(bits)) == (32, 496, 528)
     differences = set(failing_pattern().differences.tolist())
     assert differences == {t << 24 | t << 8 for t in range(1, 256)}
-    assert random_cells(100_000).differences.size == 391 * 256
+    assert random_cells(100_000).differences.size == 196 * 512
     assert 0 not in random_cells(100_000).differences
 
 
+def test_divided_cells_are_each_counted_for_one_odd_number():
+    groups = divided_cells(50_000)
+    assert list(groups) == list(range(1, 64, 2))
+    assert {group.differences.size for group in groups.values()} == {1596}
+    keys = np.concatenate([group.keys for group in groups.values()])
+    assert np.unique(keys).size == keys.size
+
+
 @pytest.mark.parametrize("g", [2, 3, 47, 64])
-def test_collisions_with_256_columns_are_counted_as_defined(g):
+def test_collisions_with_512_columns_are_counted_as_defined(g):
     starts = np.array([0, 2**32 - bucket_masks.BLOCK], dtype=np.uint32)
     seeds = np.concatenate([np.arange(bucket_masks.BLOCK, dtype=np.uint32) + start for start in starts])
-    cells = np.random.default_rng(g).choice(2**24, 259, replace=False)
+    cells = np.random.default_rng(g).choice(2**24, 515, replace=False)
     keys, factors = cell_keys(cells)
-    columns, rows = (keys[:256], factors[:256]), (keys[256:], factors[256:])
+    columns, rows = (keys[:512], factors[:512]), (keys[512:], factors[512:])
     counts = bucket_masks.cross_collisions(starts, rows, columns, g)
-    of_rows = [bucket_array(seeds, np.full(seeds.size, cell), g) for cell in cells[256:]]
-    for column in range(0, 256, 17):
+    of_rows = [bucket_array(seeds, np.full(seeds.size, cell), g) for cell in cells[512:]]
+    for column in range(0, 512, 33):
         buckets = bucket_array(seeds, np.full(seeds.size, cells[column]), g)
         assert counts[:, column].tolist() == [np.count_nonzero(row == buckets) for row in of_rows]
 
 
-def test_what_256_columns_cannot_count_is_refused():
-    keys, factors = cell_keys(np.arange(256))
+def test_what_512_columns_cannot_count_is_refused():
+    keys, factors = cell_keys(np.arange(512))
     with pytest.raises(ValueError, match="cannot be counted"):
         bucket_masks.cross_collisions(np.zeros(1, dtype=np.uint32), (keys, factors), (keys, factors), 65)
 
 
 def test_both_ways_of_counting_agree():
-    crossed = random_cells(2 * 256)
-    few = AllPairs("few", crossed.keys[[0, 255, 256, 257]])
+    crossed = random_cells(2 * 512)
+    few = AllPairs("few", crossed.keys[[0, 511, 512, 513]])
     one = crossed.count(np.zeros(1, dtype=np.uint32), (5, 64))
     other = few.count(np.arange(0, bucket_masks.BLOCK, BLOCK, dtype=np.uint32), (5, 64))
-    assert np.array_equal(one[[0, 255, 256, 511]], other[[1, 2, 3, 4]])
+    assert np.array_equal(one[[0, 511, 512, 1023]], other[[1, 2, 3, 4]])
 
 
 def test_an_interrupted_count_is_continued(tmp_path):

@@ -38,6 +38,14 @@ def test_opendp_does_the_same_job_at_the_same_epsilon():
     assert all(row.seconds > 0 and row.time == row.peer_seconds / row.seconds for row in rows.values())
 
 
+def test_googles_library_does_the_same_job_at_the_same_epsilon():
+    pytest.importorskip("pydp")
+    away = dict.fromkeys(set(peers.PEERS) - {"PyDP"}, "away")
+    rows = {row.job: row for row in peers.measure(away, 3)}
+    assert rows["noise on counts"].error == pytest.approx(1.0, abs=0.05)
+    assert rows["percentile, noisy max"].error > 0
+
+
 def test_runs_of_the_same_comparison_stand_together():
     first, second = ([peers.Row("noise", peer, 1.0, 0.1, 2.0, time) for peer in "ab"] for time in (4.0, 6.0))
     assert [[row.time for row in same] for same in peers.by_comparison(first + second)] == [[2.0, 3.0]] * 2

@@ -4,7 +4,6 @@ import csv
 import math
 
 from committed_results import RESULTS
-from page_claims import sections, table_rows
 from table_claims import measured_over_stated
 
 from deniable.cli.demo.shop import TOO_MUCH, specification
@@ -44,13 +43,6 @@ def queries():
 def readme():
     """What the question that needs too many people takes, as collected in the demonstration."""
     yield "takes about {} million", f"{users_needed(specification(), TOO_MUCH, 25) / 1e6:.2g}"
-
-
-def tails():
-    """What the page of results repeats from the page on streams."""
-    rows = table_rows(sections(DOCS / "streams.md")["How θ is chosen"])
-    (errors,) = [row[2:] for row in rows if row[0].startswith("Kosarak") and row[1] == "5,000"]
-    yield "with B = 5,000 it has {} times at ε = 0.5 and {} times at ε = 2 there", errors[0], errors[2]
 
 
 CLAIMS = {

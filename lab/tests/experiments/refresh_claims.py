@@ -10,7 +10,7 @@ from pathlib import Path
 import stream_claims
 import table_claims
 from committed_results import RESULTS
-from docs_claims import CLAIMS, DOCS, tails
+from docs_claims import CLAIMS, DOCS
 
 SLOT = r"(\d(?:[\d.,e+-]*\d)?(?:\s±\s\d(?:[\d.,e+-]*\d)?)?)"
 """A number, with its standard error if it has one."""
@@ -35,7 +35,7 @@ def refresh(page: Path, claims) -> None:
 
 
 if __name__ == "__main__":
-    findings = (*stream_claims.FINDINGS, *table_claims.FINDINGS, tails)
+    findings = (*stream_claims.FINDINGS, *table_claims.FINDINGS)
     refresh(RESULTS / "README.md", [claim for finding in findings for claim in finding()])
     for name, claims in CLAIMS.items():
         refresh(DOCS / name, claims())

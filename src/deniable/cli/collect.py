@@ -17,6 +17,7 @@ from deniable.promise import PromiseNumbers, facts, in_words, page
 from deniable.shuffled_promise import Mixer
 from deniable.simulation import NOTE, check_noise
 from deniable.tables.designs.views import View
+from deniable.tables.schema.rounds import ROTATING
 from deniable.tables.specification.runs import largest_epsilon
 from deniable.wording import counted
 
@@ -80,7 +81,8 @@ def check(
     names = [table.name for table in collection.tables]
     reports = sum(collection.reports_per_user(name) for name in names if collection[name].owner is None)
     click.echo(f"Specification {collection.sha256[:16]}…, design {collection.design}, fan-out {collection.fanout}.")
-    again = "in all" if collection.rounds is None else "in a round that is hers"
+    rounds = collection.rounds
+    again = "in all" if rounds is None else "in a round that is hers" if rounds.mode == ROTATING else "in every round"
     each_round = PromiseNumbers.of(collection).one_round
     click.echo(f"Each user sends {counted(reports, 'report')} and spends ε = {each_round:g} {again}.")
     for owner in collection.owners or {}:
@@ -89,7 +91,7 @@ def check(
         click.echo(f"What {owner} reports about each {key} spends ε = {spent:g} of its own.")
     click.echo()
     click.echo(f"{in_words(collection, mixer)}\n")
-    spending = table("What each user sends", "table", "rows", "reports", "ε each", "ε in all", "views")
+    spending = table("What each user sends", "table", "rows", "reports", "ε each", "ε in all", "views", folding=0)
     for name in names:
         many, count, each = (
             collection[name].many,
@@ -227,7 +229,7 @@ def show_inspections(collection: Collection, inspections: Mapping[str, Inspectio
 
 def show_summaries(summaries: Mapping[str, Summary], unit: str) -> None:
     """Print what became of the rows or lines of each table, and why some were rejected."""
-    made = table("Collected", "table", f"{unit}s read", "users", "reports", "ε per report", "rejected")
+    made = table("Collected", "table", f"{unit}s read", "users", "reports", "ε per report", "rejected", folding=0)
     for name, summary in summaries.items():
         made.add_row(
             name,

@@ -13,6 +13,7 @@ from deniable.errors import BadInput
 from deniable.limits import LONGEST_NAME
 from deniable.tables.schema.attributes import RESERVED
 
+DEFAULT_KEY = "uid"
 _PROPOSAL_HEAD = (
     "# A proposal. Domains are public knowledge: decide each one without looking at the data.",
     'epsilon = "DECIDE: how much all of a user\'s reports may spend, for example 2.0"',
@@ -33,7 +34,7 @@ _PROPOSAL_HEAD = (
     metavar="[TABLE=]FILE",
     help="CSV or Parquet file with the columns of a table; may be repeated.",
 )
-@click.option("--key", default="uid", show_default=True, help="Column of user ids.")
+@click.option("--key", default=DEFAULT_KEY, show_default=True, help="Column of user ids.")
 @click.option("--name", default=None, help="Name of the table of one file; default: that of the file.")
 def init(sources: tuple[str, ...], key: str, name: str | None) -> None:
     """Propose a specification for the columns of files.
@@ -72,6 +73,9 @@ def init(sources: tuple[str, ...], key: str, name: str | None) -> None:
             problem = f"the file has a column whose name is longer than {LONGEST_NAME} characters"
             raise BadInput(f"{problem}. Nothing was proposed. Shorten it.")
         lines += ["", *proposed_table(table, columns, key, _looked_at(path))]
+    if key != DEFAULT_KEY:
+        named = key if plain_name(key) == key else json.dumps(key, ensure_ascii=False)
+        lines.insert(len(_PROPOSAL_HEAD), f"# To collect from these files: deniable perturb … --key {named}")
     click.echo("\n".join(lines))
 
 

@@ -52,7 +52,7 @@ def show(file: str, as_json: bool) -> None:
         }
         click.echo(json_line({"limit": float(limit), "charges": len(entries), "units": units}))
         return
-    made = table(f"Spent, {counted(len(entries), 'charge')}", "on what", "ε", "first", "last", "charges")
+    made = table(f"Spent, {counted(len(entries), 'charge')}", "on what", "ε", "first", "last", "charges", folding=0)
     for name, group in _by_what(entries).items():
         epsilon = sum(entry.charge.spending.epsilon for entry in group)
         days = group[0].time[:10], group[-1].time[:10]

@@ -149,7 +149,7 @@ class Session:
 
     def _tables(self) -> None:
         database = self._database
-        made = table("Tables", "table", "rows per user", "reports", "per user")
+        made = table("Tables", "table", "rows per user", "reports", "per user", folding=0)
         for known in database.collection.tables:
             rows = "one" if known.many is None else f"up to {known.many:,}"
             store = database.stores.get(known.name)

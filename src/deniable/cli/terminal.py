@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +73,26 @@ def width() -> int:
 
 
 def message(error: Exception) -> str:
-    """The message of an error. The text of a foreign error may quote data, so only its type is shown."""
+    """The message of an error; a terminal gets lines that end between words."""
+    text = _told(error)
+    terminal = sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()  # it may have been closed
+    return wrapped(text, width()) if terminal else text
+
+
+def wrapped(text: str, columns: int) -> str:
+    """Lines of at most so many columns, unless a word is longer.
+
+    >>> print(wrapped("Error: SQL is missing. Nothing was done.", 20))
+    Error: SQL is
+    missing. Nothing was
+    done.
+    """
+    fill = partial(textwrap.fill, width=columns, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(map(fill, text.splitlines()))
+
+
+def _told(error: Exception) -> str:
+    """What an error says. The text of a foreign error may quote data, so only its type is shown."""
     if isinstance(error, DeniableError):
         return f"Error: {error}"
     if isinstance(error, OSError) and error.errno is not None:

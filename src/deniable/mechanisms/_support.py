@@ -68,13 +68,19 @@ def support_counts(seeds: Words32, chosen: Integers, buckets: int, keys: Words32
     return counts
 
 
-_FEW_BUCKETS = 1 << 16
+FEW_BUCKETS = 1 << 16
 _TOTALS_BLOCK = 256
 
 
 @compiled
-def _small_buckets(
-    seeds: Words32, key: np.uint32, factor: np.uint32, buckets: np.uint32, offsets: Integers, chosen: Integers
+def small_buckets(
+    seeds: Words32,
+    key: np.uint32,
+    factor: np.uint32,
+    buckets: np.uint32,
+    offsets: Integers,
+    chosen: Integers,
+    block: np.int64,
 ) -> None:
     """Where the total of a cell's bucket is under each seed: ⌊hash · g / 2^32⌋ in 32 bits, as g is below 2^16."""
     half = np.uint32(16)
@@ -82,7 +88,7 @@ def _small_buckets(
         hashed = hash_cell(seeds[number], key, factor)
         carry = np.uint32(np.uint32((hashed & np.uint32(0xFFFF)) * buckets) >> half)
         bucket = np.uint32(np.uint32(np.uint32((hashed >> half) * buckets) + carry) >> half)
-        chosen[number] = np.int64(bucket) * _TOTALS_BLOCK + offsets[number]
+        chosen[number] = np.int64(bucket) * block + offsets[number]
 
 
 @compiled
@@ -96,7 +102,7 @@ def _extreme_of_few(
         some = seeds[start : start + _TOTALS_BLOCK]
         totals[:] = 0.0
         for cell in range(keys.size):
-            _small_buckets(some, keys[cell], factors[cell], buckets, offsets, chosen)
+            small_buckets(some, keys[cell], factors[cell], buckets, offsets, chosen, _TOTALS_BLOCK)
             value = values[cell]
             for number in range(some.size):
                 totals[chosen[number]] += value
@@ -141,7 +147,7 @@ def extreme_sums(
 ) -> tuple[Floats, Floats]:
     """The smallest and the largest sum of the values in one bucket, for every seed. An empty bucket has the sum 0."""
     least, most = np.empty(seeds.size), np.empty(seeds.size)
-    if buckets < min(_FEW_BUCKETS, 4 * keys.size):
+    if buckets < min(FEW_BUCKETS, 4 * keys.size):
         _extreme_of_few(seeds, keys, factors, values, np.uint32(buckets), least, most)
     else:
         _extreme_of_many(seeds, keys, factors, values, np.zeros(buckets), least, most)

@@ -268,7 +268,7 @@ class UploadHttp(BoundedHttp):
         close = b"" if upload.keep_alive else b"connection: close\r\n"
         self.transport.write(b"%bcontent-length: %d\r\n%b\r\n%b" % (begun, len(body), close, body))
         if not upload.keep_alive:
-            self.transport.close()
+            self._close()
         self.on_response_complete()
 
     def on_response_complete(self) -> None:
@@ -289,7 +289,7 @@ class UploadHttp(BoundedHttp):
         if left > 0:
             self._idle_ends = self.loop.call_later(left, self._look_at_idleness)
         else:
-            self.transport.close()
+            self._close()
 
     def _body_too_slow(self, upload: _Upload) -> None:
         self._body_ends = None
@@ -317,4 +317,6 @@ def upload_http(uploads: DirectUploads) -> type[asyncio.Protocol]:
     """The protocol of a collector, with its limits."""
     settings = uploads.collector.settings
     limits = {"header_bytes": settings.header_bytes, "header_seconds": settings.header_seconds}
-    return type("UploadHttp", (UploadHttp,), {**limits, "rest_bytes": settings.body_bytes, "uploads": uploads})
+    limits |= {"rest_bytes": settings.body_bytes, "framed_bytes": 8 * settings.body_bytes}
+    limits |= {"reading_seconds": settings.body_seconds}
+    return type("UploadHttp", (UploadHttp,), {**limits, "uploads": uploads})

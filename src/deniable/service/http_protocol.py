@@ -1,5 +1,11 @@
-"""uvicorn's HTTP protocol with limits that it lacks: the size of a request's head and the time it may take, and how
-much of a body is read after it was refused. When the other side leaves, all its requests learn it.
+"""uvicorn's HTTP protocol with limits that it lacks:
+
+    head                 its size, and the time it may take
+    body                 how much is read of it with what chunks and trailers add, and after it was refused
+    pipelined requests   nothing is read while any of them waits for its turn
+    answers              the time in which the other side reads them, also before a connection is closed
+
+When the other side leaves, all its requests learn it.
 """
 
 from __future__ import annotations
@@ -9,9 +15,23 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+class _OneAfterAnother(FlowControl):  # type: ignore[misc] # uvicorn is an extra
+    """Reads nothing while pipelined requests wait: otherwise every answer would make room for a thousand more."""
+
+    def __init__(self, transport: Any, waiting: deque[Any]) -> None:
+        super().__init__(transport)
+        self._waiting = waiting
+
+    def resume_reading(self) -> None:
+        """Unless requests wait. They have arrived whole, but perhaps the last, which goes on when its turn comes."""
+        if not self._waiting:
+            super().resume_reading()
 
 
 class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extra
@@ -21,14 +41,20 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extr
     header_seconds: ClassVar[float] = 10.0
     rest_bytes: ClassVar[int] = 2**20
     """Of a body whose request is answered already: read and dropped, so that whoever sends it gets to the answer."""
+    framed_bytes: ClassVar[int] = 2**23
+    """After a head, of a request that is not answered: the body and whatever stands around it."""
+    reading_seconds: ClassVar[float] = 30.0
+    """For the other side to read answers, when they have filled all buffers or the connection is to be closed."""
 
     def connection_made(self, transport: Any) -> None:
         """A connection that sends nothing is closed as well."""
         super().connection_made(transport)
+        self.flow = _OneAfterAnother(transport, self.pipeline)
         self._head_size, self._in_head, self._refused = 0, True, False
-        self._in_body, self._rest_size = False, 0
+        self._in_body, self._rest_size, self._framed_size = False, 0, 0
         self._cycles = deque[Any]()  # requests that are not answered yet, and some that are
         self._head_ends: asyncio.TimerHandle | None = None
+        self._reading_ends: asyncio.TimerHandle | None = None
         self._start_timer()
 
     def _start_timer(self) -> None:
@@ -37,7 +63,36 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extr
 
     def _too_slow(self) -> None:
         if self.transport is not None and not self.transport.is_closing():
-            self.transport.close()
+            self._close()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Nothing has arrived for a while."""
+        self._too_slow()
+
+    def _close(self) -> None:
+        """Close when everything is read, or its time is over."""
+        self.transport.close()
+        self._start_reading_timer()
+
+    def pause_writing(self) -> None:
+        """The other side does not read."""
+        super().pause_writing()
+        self._start_reading_timer()
+
+    def resume_writing(self) -> None:
+        """It does."""
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._stop_reading_timer()
+
+    def _start_reading_timer(self) -> None:
+        if self._reading_ends is None:
+            self._reading_ends = self.loop.call_later(self.reading_seconds, self.transport.abort)
+
+    def _stop_reading_timer(self) -> None:
+        if self._reading_ends is not None:
+            self._reading_ends.cancel()
+            self._reading_ends = None
 
     def data_received(self, data: bytes) -> None:
         """Count what arrives before the end of the headers, and what is left of a body that nobody waits for."""
@@ -47,9 +102,14 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extr
             else:
                 self._rest_size += len(data)
                 if self._rest_size > self.rest_bytes:
-                    self.transport.close()
+                    self._close()
                     return
                 self._start_timer()
+        elif not self._in_head:
+            self._framed_size += len(data)
+            if self._framed_size > self.framed_bytes:
+                self._close()
+                return
         if self._in_head:
             self._head_size += len(data)
         super().data_received(data)
@@ -57,7 +117,7 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extr
             # A head that came whole needs no timer, and a body that came with it does not count.
             if self._head_size > self.header_bytes:
                 self.transport.write(_TOO_LARGE)
-                self.transport.close()
+                self._close()
             else:
                 self._start_timer()
 
@@ -67,9 +127,9 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extr
         if self._head_size > self.header_bytes and _head_bytes(self.url, self.headers) > self.header_bytes:
             self._refused = True
             self.transport.write(_TOO_LARGE)
-            self.transport.close()
+            self._close()
         else:
-            self._in_body, self._rest_size = True, 0
+            self._in_body, self._rest_size, self._framed_size = True, 0, 0
             super().on_headers_complete()
             while self._cycles and self._cycles[0].response_complete:
                 self._cycles.popleft()
@@ -91,7 +151,8 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extr
     def connection_lost(self, exc: Exception | None) -> None:
         """The other side has left. uvicorn tells only the last request that was sent."""
         self._stop_timer()
-        super().connection_lost(exc)
+        super().connection_lost(exc)  # which lets those go on who wait to write
+        self._stop_reading_timer()
         for cycle in self._cycles:
             if not cycle.response_complete:
                 cycle.disconnected = True

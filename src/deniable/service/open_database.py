@@ -3,7 +3,8 @@
 Questions are answered by one thread, one after the other, and only so many may wait. An answer sees every report that
 was acknowledged a second before it was asked. Of a refreshed database only what is new is read, where the store says
 what that is (`growing`), else only tables and rounds that have grown. From the first question on it is refreshed every
-second, asked or not: so a question never waits for more than a second's reports. Where everything is read again and
+second, asked or not: so a question never waits for more than a second's reports. What is there at the start may be
+read before anybody asks (`read_ahead`). Where everything is read again and
 that takes long, questions are answered from what was read, for as long as that took, and answers say how old it is:
 otherwise a large store that grows would only ever be read.
 A question whose asker has left ends before its turn, or at the next block of reports.
@@ -81,6 +82,24 @@ class OpenDatabase:
 
         return self._queued(answered)
 
+    def read_ahead(self) -> None:
+        """Read what is there before anybody asks, where only what is new has to be read then."""
+
+        def read() -> None:
+            with ends_when(self._closing.is_set), suppress(Exception):  # it fails again at the first question
+                if self._growing is not None and sum(self._store.summary().counts.values()) <= MOST_KEPT_REPORTS:
+                    self._growing.engine()
+
+        if self._growing is not None:
+            self._thread.submit(self._while_reading, read)
+
+    def _while_reading(self, read: Callable[[], Given]) -> Given:
+        self.reading = True
+        try:
+            return read()
+        finally:
+            self.reading = False
+
     def compute(self, work: Callable[[], Given], ended: Callable[[], bool] = lambda: False) -> Future[Given]:
         """Queue work that needs no reports, among the questions."""
 
@@ -111,11 +130,8 @@ class OpenDatabase:
         if self._opened is None or now - self._opened[1] >= self._fresh_s:
             summary = self._store.summary()
             if self._opened is None or summary.version != self._opened[0]:
-                self.reading = True
-                try:
-                    self._opened = (summary.version, now, self._refreshed(sum(summary.counts.values())))
-                finally:
-                    self.reading = False
+                reports = sum(summary.counts.values())
+                self._opened = (summary.version, now, self._while_reading(lambda: self._refreshed(reports)))
                 # What costs little is done often: half of the time at most goes into it.
                 took = self._elapsed() - now
                 self._fresh_s = 2 * took if took > LONG_S and self._reads_all else min(FRESH_S, 2 * took)

@@ -75,6 +75,8 @@ def serve(path: Path, settings: ServeSettings, started: Callable[[str], None] = 
             scheme = "https" if settings.certificate else "http"
             started(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
             log("started", collection=collector.name, tokens=settings.needs_token)
+            if any(key.scope == "ask" for key in collector.keys.keys().keys):
+                collector.questions.read_ahead()
             server = _Server(collector, settings)
             server.run([listening])
             if not server.started:

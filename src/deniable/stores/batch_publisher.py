@@ -175,7 +175,7 @@ class BatchPublisher:
     def _advice(self) -> str:
         if self.published:
             return "Repair it, and go on with it in a new stream: to publish earlier values again would spend ε again."
-        return "Repair it and begin again: nothing has been published."
+        return "Repair it, or choose --on-bad, and begin again: nothing has been published."
 
     def _looked_at(self, batch: Batch, *, checked: bool = False) -> tuple[Batch, int, int, str]:
         """A batch after the rule for bad values, how many were bad, how many can be published, and what is wrong."""

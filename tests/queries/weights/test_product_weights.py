@@ -2,6 +2,7 @@
 
 import math
 from functools import lru_cache
+from itertools import combinations, islice
 
 import numpy as np
 import pyarrow as pa
@@ -297,28 +298,43 @@ def test_tables_with_very_many_views_are_asked_without_listing_them():
     )
 
 
-@pytest.mark.parametrize("size", [26, 95, 126, 130, 365, 630, 1000, 3_000, 100_000])
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_leaving_out_cells_costs_at_most_two_percent_of_the_variance_of_a_range(size, epsilon):
-    """Ranges that end at borders of large nodes included, against all nodes of the tree."""
+def borders(size):
+    """Ranges that end at borders of large nodes, and others."""
+    return (0, size // 3), (0, 25), (0, 125), (size // 5, size // 2), (size - 7, size), (25, size - 1)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "size", "ranges"),
+    [
+        *(
+            (epsilon, size, borders)
+            for epsilon in (0.5, 2.0)
+            for size in (95, 126, 130, 365, 630, 1000, 3_000, 100_000)
+        ),
+        *((epsilon, 26, lambda size: combinations(range(size + 1), 2)) for epsilon in (0.25, 0.5, 2.0, 4.0)),
+        *((epsilon, 100, lambda size: islice(combinations(range(size + 1), 2), 0, None, 29)) for epsilon in (1.0, 2.0)),
+    ],
+)
+def test_leaving_out_cells_costs_at_most_two_percent_of_the_variance_of_a_range(epsilon, size, ranges):
+    """Against all nodes of the tree."""
     collection = dn.Collection(dn.Table("t", a=dn.Ordinal(0, size - 1)), epsilon=epsilon)
     design = collection.design_of("t")
     ((group,),) = design.parts
     tree, rule = group.axes[0].tree, Rule.of("optimal")
     prices = axis_weights._prices(design, group)
-    for low, high in ((0, size // 3), (0, 25), (0, 125), (size // 5, size // 2), (size - 7, size), (25, size - 1)):
+    costs = np.maximum(prices, prices.max() * 1e-9).tolist()
+    for low, high in ranges(size):
         function = np.zeros((1, size))
         function[0, low:high] = 1.0
         if function.all():
             continue
         (kept,) = axis_weights._weigh_family(design, group, [function], rule)
-        costs = np.maximum(prices, prices.max() * 1e-9)
-        every = axis_weights.optimal(tree, function, costs.tolist(), tree.levels)
+        every = axis_weights.optimal(tree, function, costs, tree.levels)
         spent, least = (
             sum(float(price * np.square(level).sum()) for price, level in zip(prices, weights, strict=True))
             for weights in (kept, every)
         )
-        assert spent <= 1.02 * least
+        assert spent <= 1.02 * least, (low, high)
         cells = sum(np.count_nonzero(level) for level in kept) / tree.levels
         assert cells <= axis_weights.MOST_EFFORT
 

@@ -52,6 +52,18 @@ def test_sums_of_independent_values_inside_a_block_have_their_exact_variance():
     assert known.inside(over, 128) == pytest.approx(exact)
 
 
+def test_single_values_vary_as_much_where_blocks_are_alike():
+    """Neighbouring blocks that differ tell of what happens inside them, but nothing of how much single values vary."""
+    layout = BlockLayout(100 * 512, 512)
+    known = Roughness((1.0, 64.0, 512.0), (2.0, 128.0, 400_000.0))
+    totals = 50_000.0 + np.where(np.arange(100) < 88, 0, 3_000 * (-1.0) ** np.arange(100))
+    smoothing = smoothing_by_block(totals, 0, IndependentNoise(0.0), Smoothing(layout, known), 100)
+    quiet, over = np.arange(1, 80), 5
+    starts = quiet * 512 + over
+    least = 2 * over * (1 - over / 512)  # at both ends, each of independent values of variance 1
+    assert (smoothing.variance(starts, starts + 5 * 512) > 0.9 * least).all()
+
+
 @pytest.mark.parametrize("factor", [0.1, 4])
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
 def test_windows_that_end_where_the_level_jumps_inside_a_block_are_covered(share, factor):

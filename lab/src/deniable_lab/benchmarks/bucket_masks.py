@@ -1,12 +1,12 @@
-"""Collisions of every cell of one set with every cell of another, exactly: a look-up and an addition for 256 pairs.
+"""Collisions of every cell of one set with every cell of another, exactly: a look-up and an addition for 512 pairs.
 
-Under one seed, the 256 columns of a set fall into g buckets. Each bucket is a mask of 256 bits: which columns are in
+Under one seed, the 512 columns of a set fall into g buckets. Each bucket is a mask of 512 bits: which columns are in
 it. A row in bucket v collides with exactly the columns of mask v, so that its mask is looked up, not computed, and
-added to the row's 256 counters. Counters are bit planes: three masks of one weight become one of it and one of twice
-the weight in five operations, however many of the 256 bits are set. Sixteen seeds leave one mask of weight 16, sixteen
+added to the row's 512 counters. Counters are bit planes: three masks of one weight become one of it and one of twice
+the weight in five operations, however many of the 512 bits are set. Sixteen seeds leave one mask of weight 16, sixteen
 of these one of weight 256, and so on. Comparing the bits of two hashes would take three times as many operations.
 
-All 2^32 seeds of 256 · 391 pairs take about half an hour for each g, whatever g is.
+All 2^32 seeds of 512 · 196 pairs take about a quarter of an hour for each g, whatever g is.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from numba.extending import intrinsic
 from deniable.arrays import Integers, Words32
 from deniable.mechanisms._compiled import compiled
 from deniable.mechanisms._support import hash_cell
+from deniable_lab.benchmarks.bit_planes import MOST_BUCKETS, aligned_zeros, bucket_of
 
-COLUMNS = 256
-MOST_BUCKETS = 64
+COLUMNS = 512
 _WEIGHTS = 4
 _AT_A_TIME = 1 << _WEIGHTS
 _STAGES = 16 // _WEIGHTS
@@ -32,7 +32,6 @@ BLOCK = _AT_A_TIME**_STAGES
 _WORDS = COLUMNS // 64
 _MASK_BYTES = COLUMNS // 8
 _TABLE_BYTES = MOST_BUCKETS * _MASK_BYTES
-_HALF = np.uint32(0xFFFF)
 
 
 def _three_to_two(builder: Any, first: Any, second: Any, third: Any) -> tuple[Any, Any]:
@@ -70,17 +69,19 @@ def _adding(looked_up: bool) -> Any:
             def mask(number: int) -> Any:
                 if not looked_up:
                     more = builder.mul(where, ir.Constant(where.type, number))
-                    return builder.load(pointer(source, more, vector), typ=vector, align=32)
+                    return builder.load(pointer(source, more, vector), typ=vector, align=_MASK_BYTES)
                 offset = builder.load(at(where, 2 * number, word), typ=word)
                 base = builder.add(source, ir.Constant(source.type, number * _TABLE_BYTES))
-                return builder.load(pointer(base, builder.zext(offset, base.type), vector), typ=vector, align=32)
+                return builder.load(
+                    pointer(base, builder.zext(offset, base.type), vector), typ=vector, align=_MASK_BYTES
+                )
 
             slots = [at(state, number * _MASK_BYTES, vector) for number in range(_WEIGHTS)]
-            loaded = [builder.load(slot, typ=vector, align=32) for slot in slots]
+            loaded = [builder.load(slot, typ=vector, align=_MASK_BYTES) for slot in slots]
             rest = _sixteen_to_one(builder, loaded, [mask(number) for number in range(_AT_A_TIME)])
             for slot, plane in zip(slots, loaded, strict=True):
-                builder.store(plane, slot, align=32)
-            builder.store(rest, at(target, 0, vector), align=32)
+                builder.store(plane, slot, align=_MASK_BYTES)
+            builder.store(rest, at(target, 0, vector), align=_MASK_BYTES)
             return ir.Constant(byte, 0)
 
         address = types.uint64
@@ -91,14 +92,6 @@ def _adding(looked_up: bool) -> Any:
 
 _add_looked_up: Any = _adding(looked_up=True)
 _add_in_line: Any = _adding(looked_up=False)
-
-
-@compiled
-def _bucket(hashed: Any, buckets: Any) -> Any:
-    """⌊hashed · g / 2^32⌋ for g ≤ 64 in 32 bits, which keeps the vectors narrow."""
-    high, low = np.uint32(hashed >> np.uint32(16)), np.uint32(hashed & _HALF)
-    carry = np.uint32(np.uint32(low * buckets) >> np.uint32(16))
-    return np.uint32(np.uint32(np.uint32(high * buckets) + carry) >> np.uint32(16))
 
 
 def _turn(builder: Any, vectors: list[Any]) -> list[Any]:
@@ -132,7 +125,7 @@ def _halves(builder: Any, planes: list[Any]) -> list[Any]:
 
 
 def _split_columns(typing: Any, taken: Any, table: Any) -> Any:  # noqa: ARG001 - as numba calls it
-    """Write the mask of every bucket, given the buckets of 256 columns as bytes."""
+    """Write the mask of every bucket, given the buckets of 512 columns as bytes."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         source, target = arguments
@@ -142,11 +135,11 @@ def _split_columns(typing: Any, taken: Any, table: Any) -> Any:  # noqa: ARG001 
             moved = builder.add(address, ir.Constant(address.type, number * _MASK_BYTES))
             return builder.inttoptr(moved, vector.as_pointer())
 
-        planes = _turn(builder, [builder.load(at(source, part), typ=vector, align=32) for part in range(8)])
+        planes = _turn(builder, [builder.load(at(source, part), typ=vector, align=_MASK_BYTES) for part in range(8)])
         low, high = _halves(builder, planes[:3]), _halves(builder, planes[3:6])
         for bucket in range(MOST_BUCKETS):
             mask = builder.and_(low[bucket % 8], high[bucket // 8])
-            builder.store(mask, at(target, bucket), align=32)
+            builder.store(mask, at(target, bucket), align=_MASK_BYTES)
         return ir.Constant(ir.IntType(8), 0)
 
     return types.uint8(types.uint64, types.uint64), generate
@@ -163,7 +156,7 @@ def _columns(seed: Any, keys: Any, factors: Any, buckets: Any, taken: Any) -> No
             taken[column] = np.uint8(hash_cell(seed, keys[column], factors[column]) >> np.uint32(26))
     else:
         for column in range(COLUMNS):
-            taken[column] = np.uint8(_bucket(hash_cell(seed, keys[column], factors[column]), buckets))
+            taken[column] = np.uint8(bucket_of(hash_cell(seed, keys[column], factors[column]), buckets))
 
 
 @compiled
@@ -173,7 +166,7 @@ def _rows(seed: Any, keys: Any, factors: Any, buckets: Any, offsets: Any) -> Non
         key, factor = keys[row], factors[row]
         for number in range(_AT_A_TIME):
             hashed = hash_cell(np.uint32(seed + np.uint32(number)), key, factor)
-            offsets[row, number] = np.uint16(np.uint32(_bucket(hashed, buckets) * np.uint32(_MASK_BYTES)))
+            offsets[row, number] = np.uint16(np.uint32(bucket_of(hashed, buckets) * np.uint32(_MASK_BYTES)))
 
 
 @compiled
@@ -226,18 +219,10 @@ def _count(starts: Any, rows: Any, columns: Any, buckets: Any, scratch: Any, cou
         _read_out(planes, left, counts)
 
 
-def _aligned(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Zeros at an address that vectors may be loaded from."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    memory = np.zeros(size + 64, dtype=np.uint8)
-    begin = -memory.ctypes.data % 64
-    return memory[begin : begin + size].view(dtype).reshape(shape)
-
-
 def cross_collisions(
     starts: Words32, rows: tuple[Words32, Words32], columns: tuple[Words32, Words32], buckets: int
 ) -> Integers:
-    """For every row and every one of 256 columns, the seeds under which both share one of g buckets.
+    """For every row and every one of 512 columns, the seeds under which both share one of g buckets.
 
     Rows and columns are keys and factors of cells. Each start stands for the `BLOCK` seeds from it.
     """
@@ -247,11 +232,11 @@ def cross_collisions(
     counts = np.zeros((count, COLUMNS), dtype=np.int64)
     words = np.uint64
     scratch = (
-        _aligned((COLUMNS,), np.uint8),
-        _aligned((_AT_A_TIME, MOST_BUCKETS, _WORDS), words),
-        _aligned((count, _AT_A_TIME), np.uint16),
-        _aligned((_STAGES, count, _WEIGHTS, _WORDS), words),
-        _aligned((_STAGES, _AT_A_TIME, count, _WORDS), words),
+        aligned_zeros((COLUMNS,), np.uint8),
+        aligned_zeros((_AT_A_TIME, MOST_BUCKETS, _WORDS), words),
+        aligned_zeros((count, _AT_A_TIME), np.uint16),
+        aligned_zeros((_STAGES, count, _WEIGHTS, _WORDS), words),
+        aligned_zeros((_STAGES, _AT_A_TIME, count, _WORDS), words),
     )
     _count(starts, rows, columns, np.uint32(buckets), scratch, counts)
     return counts

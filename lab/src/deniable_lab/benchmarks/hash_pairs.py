@@ -101,7 +101,7 @@ class AllPairs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CrossPairs:
-    """Each of the first 256 cells with each of the others."""
+    """Each of the first 512 cells with each of the others."""
 
     name: str
     keys: Words32
@@ -131,9 +131,21 @@ def failing_pattern(seed: int = 2) -> AllPairs:
 
 
 def random_cells(pairs: int, below: int = 2**24, seed: int = 3) -> CrossPairs:
-    """The keys of so many different random cells that 256 of them and the others make at least this number of pairs."""
+    """The keys of so many different random cells that 512 of them and the others make at least this number of pairs."""
     cells = np.random.default_rng(seed).choice(below, COLUMNS + -(-pairs // COLUMNS), replace=False)
     return CrossPairs("random cells", cell_keys(cells)[0])
+
+
+def divided_cells(pairs: int, below: int = 2**24, seed: int = 4) -> dict[int, AllPairs]:
+    """This number of pairs or more, divided over the odd numbers up to 64: each has cells of its own.
+
+    >>> {odd: group.differences.size for odd, group in divided_cells(100).items()}[63]
+    6
+    """
+    odds = range(1, MOST_BUCKETS, 2)
+    of_each = math.ceil((1 + math.sqrt(1 + 8 * pairs / len(odds))) / 2)
+    cells = np.random.default_rng(seed).choice(below, (len(odds), of_each), replace=False)
+    return {odd: AllPairs("cells of its own", cell_keys(own)[0]) for odd, own in zip(odds, cells, strict=True)}
 
 
 def _around(differences: list[int], seed: int) -> Words32:

@@ -196,6 +196,9 @@ def next_to_best(stream: Drawn, epsilon: float, repetitions: int, values: Any = 
     regrets = errors(chosen) / every.min()
     ours = figure(regrets) if repetitions > 1 else Figure(float(regrets[0]), 0.0)
     note = f"θ {np.median(chosen) / best:.2f} times the best, {best:.3g}"
+    if values is not None:  # a stream may change after the first reports
+        first = predicted_error(protocol, HORIZON, thetas, of_values(stream.shape, values, stream.bound).excess(thetas))
+        note += f"; best for the first values: {every[first.argmin()] / every.min():.2f}"
     return Row(f"{stream.shape} ε={epsilon:g}", ours, _BEST, ours.mean <= MOST_REGRET, note)
 
 

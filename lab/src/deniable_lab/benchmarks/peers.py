@@ -26,6 +26,7 @@ PEERS = {
     "multi-freq": "multi_freq_ldpy",
     "diffprivlib": "diffprivlib",
     "OpenDP": "opendp.prelude",
+    "PyDP": "pydp",
 }
 Work = Callable[[], Any]
 
@@ -241,7 +242,13 @@ def _noise(counts: int = 10_000, epsilon: float = 0.1) -> Job:
         theirs = dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int), scale=1 / epsilon)
         return lambda: theirs(plain)
 
-    peers = {"diffprivlib": diffprivlib, "OpenDP": opendp}
+    def pydp() -> Work:
+        from pydp.algorithms.numerical_mechanisms import LaplaceMechanism
+
+        theirs = LaplaceMechanism(epsilon, 1.0)
+        return lambda: [theirs.add_noise(value) for value in plain]
+
+    peers = {"diffprivlib": diffprivlib, "OpenDP": opendp, "PyDP": pydp}
     return Job("noise on counts", truth, lambda: mechanism.perturb(truth), peers)
 
 
@@ -272,7 +279,15 @@ def _percentiles(size: int = 1 << 16, bound: int = 1638, epsilon: float = 0.5, s
         plain = values.tolist()
         return lambda: candidates[measurement(plain)]
 
-    peers = {"diffprivlib": diffprivlib, "OpenDP": opendp}
+    def pydp() -> Work:
+        from pydp.algorithms.laplacian import Percentile
+
+        bounds: dict[str, Any] = {"lower_bound": 0, "upper_bound": bound, "dtype": "float"}  # for "int" it answers 0
+        plain = values.astype(float).tolist()
+        # Its ε is for one value more or less; replacing one is both.
+        return lambda: Percentile(epsilon=epsilon / 2, percentile=share, **bounds).quick_result(plain)
+
+    peers = {"diffprivlib": diffprivlib, "OpenDP": opendp, "PyDP": pydp}
     truth = np.quantile(values, share)
     yield Job("percentile, noisy max", truth, by_rank, peers)
     yield Job("percentile, smooth", truth, lambda: smooth.perturb(values), peers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -46,17 +45,17 @@ class UnitCost:
 
 
 class Clock:
-    """CPU time of this process, all its threads, and with `children` of processes that it has waited for."""
+    """CPU time of this process, all its threads."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
     @contextmanager
-    def running(self, *, children: bool = False) -> Iterator[None]:
+    def running(self) -> Iterator[None]:
         """Measure a part."""
-        begun, before = time.process_time(), _of_children()
+        begun = time.process_time()
         yield
-        self.seconds = (_of_children() - before) if children else time.process_time() - begun
+        self.seconds = time.process_time() - begun
 
 
 def unit_costs(people: int, progress: Callable[[], None] = lambda: None) -> list[UnitCost]:
@@ -89,18 +88,14 @@ def _tables(people: int) -> list[UnitCost]:
 
 def _uploads(people: int) -> list[UnitCost]:
     """A collector and its store. What sending costs is not counted: devices do that."""
-    before = _of_children()
-    with collector() as process:
-        in_batches(process, 2_000, 1)
-    starting = _of_children() - before
     reports = list(bodies(people, 64, np.random.default_rng(2)))
-    before = _of_children()
     with collector() as process:
         in_batches(process, 2_000, 1)
+        before = process.cpu_s
         send_all(process.port, PATH, BINARY_REPORTS, reports, 32)
+        taking = process.cpu_s - before
         assert process.folder is not None  # noqa: S101 - a collector has one
         size = sum(file.stat().st_size for file in process.folder.iterdir()) / (stored(process) or 1)
-    taking = _of_children() - before - starting
     return [UnitCost("take an upload, check it and store it", "report", taking / people, size)]
 
 
@@ -132,8 +127,3 @@ def _made(people: int) -> tuple[Columns, Columns]:
     }
     owners = np.repeat(np.arange(people), 3)
     return users, {"uid": owners, "amount": random.integers(0, 501, owners.size)}
-
-
-def _of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -34,23 +35,27 @@ from deniable.cli.terminal import progress, show, table
     help="Number of buckets g; repeat it for several.",
 )
 @click.option("--every", is_flag=True, help="Every number of buckets from 2 to 64.")
-def hash_pairs(seeds: int, pairs: int, keep: Path | None, buckets: tuple[int, ...], every: bool) -> None:
+@click.option("--divided", is_flag=True, help="Divide the random cells over odd g: each with its doubles has its own.")
+def hash_pairs(seeds: int, pairs: int, keep: Path | None, buckets: tuple[int, ...], every: bool, divided: bool) -> None:
     """How often two cells share a bucket, and what the hash costs.
 
-    For 993 pairs of cells whose keys differ in one or two bits or in the pattern t<<24 | t<<8, and for pairs of 256
+    For 993 pairs of cells whose keys differ in one or two bits or in the pattern t<<24 | t<<8, and for pairs of 512
     random cells below 2^24 with others, the share of seeds under which both fall into one of g buckets, next to 1/g.
     Columns: the largest relative error of a pair, the median of what it would be by chance alone, the standard
     deviation by chance (sd), and the root of the mean squared error in multiples of that. With --seeds 32 every seed
-    is tried: for --pairs 100000 this takes half an hour to an hour of processor time for each g.
+    is tried: for --pairs 100000 this takes a quarter of an hour to an hour of processor time for each g, and with
+    --every --divided, where a pair is counted for few of them, one or two hours for all of them together.
 
     \b
     Example:
       deniable bench hash --seeds 16 --pairs 100
     """
+    from deniable_lab.benchmarks.bit_planes import doubled
     from deniable_lab.benchmarks.hash_pairs import (
         EVERY,
         Pairs,
         count_in_pieces,
+        divided_cells,
         failing_pattern,
         one_and_two_bits,
         random_cells,
@@ -70,25 +75,34 @@ def hash_pairs(seeds: int, pairs: int, keep: Path | None, buckets: tuple[int, ..
         numbers_from=1,
     )
     chosen = EVERY if every else tuple(sorted(set(buckets)))
+
+    def written(numbers: Sequence[int]) -> str:
+        return "every" if tuple(numbers) == EVERY else "-".join(map(str, numbers))
+
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
-    groups: list[Pairs] = [one_and_two_bits(), failing_pattern()]
-    if pairs:
-        groups.append(random_cells(pairs))
-    for number, group in enumerate(groups):
-        for counted_at_once in [chosen] if number < 2 else [(g,) for g in chosen]:
-            name = f"{number}-{seeds}-{'every' if every and number < 2 else '-'.join(map(str, counted_at_once))}.npz"
-            *_, counted = count_in_pieces(group, 2**seeds, counted_at_once, None if keep is None else keep / name)
-            for index, g in enumerate(counted_at_once):
-                errors, chance = counted.errors[:, index], float(counted.chance[index])
-                rms = float((errors**2).mean() ** 0.5)
-                row = (
-                    f"{abs(errors).max():.1e}",
-                    f"{worst_by_chance(len(errors)) * chance:.1e}",
-                    f"{chance:.1e}",
-                    f"{rms / chance:.3f}",
-                )
-                made.add_row(f"{len(errors):,} of {group.name}", f"2^{seeds}", str(g), *row)
+    groups: list[tuple[str, Pairs, Sequence[int]]] = [
+        (f"0-{seeds}-{written(chosen)}", one_and_two_bits(), chosen),
+        (f"1-{seeds}-{written(chosen)}", failing_pattern(), chosen),
+    ]
+    if pairs and divided:
+        for odd, cells in divided_cells(pairs).items():
+            if doubles := [g for g in doubled(odd) if g in chosen]:
+                groups.append((f"divided-{seeds}-{written(doubles)}", cells, doubles))
+    elif pairs:
+        groups += [(f"2-{seeds}-{g}", random_cells(pairs), [g]) for g in chosen]
+    for name, group, counted in groups:
+        *_, tried = count_in_pieces(group, 2**seeds, counted, None if keep is None else keep / f"{name}.npz")
+        for index, g in enumerate(counted):
+            errors, chance = tried.errors[:, index], float(tried.chance[index])
+            rms = float((errors**2).mean() ** 0.5)
+            row = (
+                f"{abs(errors).max():.1e}",
+                f"{worst_by_chance(len(errors)) * chance:.1e}",
+                f"{chance:.1e}",
+                f"{rms / chance:.3f}",
+            )
+            made.add_row(f"{len(errors):,} of {group.name}", f"2^{seeds}", str(g), *row)
     show(made)
     click.echo(f"The loop over reports takes {slowdown():.2f} times the processor time of the hash before it.")
 

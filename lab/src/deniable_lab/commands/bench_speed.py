@@ -48,12 +48,12 @@ def mechanisms() -> None:
 @click.option("--repetitions", type=click.IntRange(2), default=8, show_default=True, help="Repetitions of every job.")
 @click.option("--runs", type=click.IntRange(1), default=1, show_default=True, help="Whole runs, shown as ranges.")
 def peers(repetitions: int, runs: int) -> None:
-    """Error and time of four peers on the same jobs.
+    """Error and time of five peers on the same jobs.
 
-    The peers are pure-ldp, multi-freq-ldpy, diffprivlib and OpenDP: same jobs, same data, same ε. Columns: root mean
-    square error and time as multiples of ours (above 1: ours is better), the standard error of the first in per cent,
-    and both times. Where a peer clips negative counts, so do we. Peers that are not installed are named and left out;
-    the extra `peers` installs them all. Takes two minutes per run.
+    The peers are pure-ldp, multi-freq-ldpy, diffprivlib, OpenDP and PyDP, which is Google's library: same jobs, same
+    data, same ε. Columns: root mean square error and time as multiples of ours (above 1: ours is better), the standard
+    error of the first in per cent, and both times. Where a peer clips negative counts, so do we. Peers that are not
+    installed are named and left out; the extra `peers` installs them all. Takes a minute per run.
 
     Times depend on what else the machine does, so the date and the load are printed too. With --runs, figures are
     ranges over the runs: quote these.
@@ -70,7 +70,7 @@ def peers(repetitions: int, runs: int) -> None:
     absent = missing()
     for peer, reason in absent.items():
         click.echo(f"{peer}: not measured ({reason})", err=True)
-    made = table("Next to peers", "job", "peer", "error ×", "time ×", "ours ms", "peer ms", numbers_from=2)
+    made = table("Next to peers", "job", "peer", "error ×", "time ×", "ours ms", "peer ms", numbers_from=2, folding=0)
     load = _load()
     rows = []
     with progress("measuring", runs * count()) as advance:
@@ -161,8 +161,9 @@ def queries(large: bool) -> None:
     show(made)
     for call in first_calls():
         click.echo(
-            f"`deniable query` on a million reports, {call.what}: {call.seconds:.2f} s of processor time, "
-            f"{call.seconds / call.loop_seconds:.2f} times ten million additions in Python ({call.loop_seconds:.2f} s)"
+            f"`deniable query` on a million reports, {call.what}: {call.elapsed:.2f} s, {call.seconds:.2f} s of "
+            f"processor time, {call.seconds / call.loop_seconds:.2f} times ten million additions in Python "
+            f"({call.loop_seconds:.2f} s)"
         )
         if call.seconds > MOST_FIRST:
             missed.append(f"{call.what} by `deniable query` within {MOST_FIRST:g} s")

@@ -40,9 +40,8 @@ WEST = (2, 4, 6, 8, 15, 16, 30, 32, 35, 41, 49, 53, 56)
 CALIFORNIA = 6
 FILING = ("single", "joint", "separate", "head")
 SIZES_1940 = (0.071, 0.248, 0.224, 0.181, 0.115, 0.068, 0.045, 0.025, 0.014, 0.009)
-"""Shares of households with 1 to 10 persons, with the mean of the United States in 1940: 3.67 persons in 34,949,000
-households (Statistical Abstract of the United States 2008, from Current Population Reports). The shares are remembered
-from the Census's historical table HH-4, which was not at hand, with its class of 7 and more spread over 7 to 10. A test
+"""Assumed shares of households with 1 to 10 persons. Their mean is that of the United States in 1940: 3.67 persons in
+34,949,000 households (Statistical Abstract of the United States 2008, from Current Population Reports). A test
 compares how they fall from 3 persons on with the census itself: persons whose deaths were linked (CenSoc-Numident demo,
 census1940_persons.parquet) have a number within their household, which has a k-th person if it has k or more. That
 file says nothing about small households, because old people are rarely linked."""

@@ -13,8 +13,9 @@ from deniable.mechanisms._compiled import compiled
 from deniable.tables.schema.report_format import COIN_MODES, FIELD_BYTES, REPORT_BYTES, REPORT_VERSION
 
 _ENDS = tuple(accumulate(FIELD_BYTES.values()))
-_VERSION, _COINS, _SLOT, _ROUND, _TAG, _VIEW, _SEED, _Y = (
-    end - size for end, size in zip(_ENDS, FIELD_BYTES.values(), strict=True)
+# Pairs, so that the loop below is compiled for any two numbers instead of once for each field.
+(_VERSION, _), (_COINS, _), _SLOT, _ROUND, _TAG, _VIEW, _SEED, _Y = (
+    (end - size, end) for end, size in zip(_ENDS, FIELD_BYTES.values(), strict=True)
 )
 GOOD, UNREADABLE, OTHER_KIND, OTHER_ORIGIN, NO_SUCH_ROUND = range(5)
 """What the first bytes of a report say about it; of several problems, the first."""
@@ -54,9 +55,9 @@ def read_heads(rules: HeadRules, reports: bytes, readable: Booleans) -> WireHead
 
 
 @compiled
-def _number(rows: Any, row: Any, first: Any, size: Any) -> Any:
+def _number(rows: Any, row: Any, span: Any) -> Any:
     number = np.uint64(0)
-    for byte in range(first, first + size):
+    for byte in range(span[0], span[1]):
         number = number << np.uint64(8) | np.uint64(rows[row, byte])
     return number
 
@@ -74,10 +75,10 @@ def _read(
     fields: Any,
 ) -> None:
     for row in range(verdicts.size):
-        turn, tag = np.int64(_number(rows, row, _ROUND, 4)), _number(rows, row, _TAG, 8)
-        fields[0, row], fields[1, row] = turn, np.int64(_number(rows, row, _SLOT, 2))
-        fields[2, row], fields[3, row] = np.int64(_number(rows, row, _VIEW, 4)), np.int64(_number(rows, row, _SEED, 4))
-        fields[4, row] = np.int64(_number(rows, row, _Y, 8))
+        turn, tag = np.int64(_number(rows, row, _ROUND)), _number(rows, row, _TAG)
+        fields[0, row], fields[1, row] = turn, np.int64(_number(rows, row, _SLOT))
+        fields[2, row], fields[3, row] = np.int64(_number(rows, row, _VIEW)), np.int64(_number(rows, row, _SEED))
+        fields[4, row] = np.int64(_number(rows, row, _Y))
         table = 0
         while table < tags.size and tags[table] != tag:
             table += 1

@@ -10,7 +10,7 @@ from statistics import geometric_mean
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
 from deniable.queries.forecasts.assumed_rows import AssumedRows, MatchingGiven, RowsGiven, Span, assumed_by_question
-from deniable.queries.forecasts.fit import FINEST_ONLY, fit_grids, ignored, is_quick, shown_error
+from deniable.queries.forecasts.fit import FINEST_ONLY, fit_grids, ignored, is_quick, shown_error, sums_values
 from deniable.queries.forecasts.forecast import checked_users, error_of, planned
 from deniable.queries.forecasts.round_forecast import RoundErrors, round_errors
 from deniable.queries.parsing.sql import parse
@@ -99,13 +99,19 @@ def compare(
         except InvalidParameter:
             continue  # too many views for this design
     choices = []
+    summing = [sums_values(collection, text) for text in questions]
     for design, changed in designs.items():
         quick = [is_quick(changed, text) for text in questions]
+        direct: dict[str, tuple[float, ...]] = {}
         for weights, sums in _ways(design):
             errors = tuple(
-                _error_or_none(changed, text, count, weights, sums, expected) if known else math.nan
-                for text, expected, known in zip(questions, assumed, quick, strict=True)
+                (_error_or_none(changed, text, count, weights, sums, assumed[number]) if quick[number] else math.nan)
+                if sums == DIRECT or summing[number]
+                else direct[weights][number]
+                for number, text in enumerate(questions)
             )
+            if sums == DIRECT:
+                direct[weights] = errors
             choices.append(Choice(design, weights, sums, errors))
             advance(0.5 / len(designs) / len(_ways(design)))
     start = collection.with_settings(design=GRID)

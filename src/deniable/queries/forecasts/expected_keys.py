@@ -11,7 +11,7 @@ import numpy as np
 
 from deniable.arrays import Floats
 from deniable.queries.forecasts.even_means import EvenMeans
-from deniable.queries.forecasts.prediction import EvenShares, part_second_moments
+from deniable.queries.forecasts.view_moments import EvenShares, PartMoments
 from deniable.queries.planning.key_functions import FunctionsAsked, KeyFunctions, functions_plan
 from deniable.queries.question.question import Question
 from deniable.queries.weights.axis_weights import Rule
@@ -46,10 +46,9 @@ def _even_moments(asked: FunctionsAsked, collection: Specification, name: str) -
     means = columns[: asked.functions]
     squares, products = np.outer(means, means), np.outer(means, means)
     left, right = np.array(list(asked.pairs), dtype=np.int64).reshape(-1, 2).T
-    drawn = np.ones(left.size)
-    for part in asked.plan.parts:
-        drawn *= part_second_moments(part, EvenShares(collection.design_of(name), None, {}), left, right, noise=True)
-    squares[left, right] = drawn
+    shares = EvenShares(collection.design_of(name), None, {})
+    drawn = [PartMoments.of(part, shares, left, right).randomised for part in asked.plan.parts]
+    squares[left, right] = np.prod(drawn, axis=0)
     products[left, right] = columns[[asked.pairs[pair] for pair in asked.pairs]]
     return means, squares, products
 

@@ -44,7 +44,8 @@ MOST_FORECAST_CELLS = 1_000_000
 FINEST_ONLY = ("mg", "amg")
 COMPARED_DESIGNS = ("hio", "ahio", "ehio")
 
-RANGE_NOTE = "range: users may have fewer or more rows than assumed (say rows); more or fewer may match (say matching)"
+RANGE_NOTE = """range: users may have more or fewer rows than assumed (say rows), and more or
+fewer rows may match (say matching)"""
 NOT_FORECAST = "-: many views or a wide domain; deniable forecast takes minutes"
 
 AnySpecification = TypeVar("AnySpecification", bound=Specification)
@@ -256,13 +257,19 @@ def least_error(collection: Specification, text: str, users: int, assumed: Assum
     if not is_quick(collection, text):
         return math.nan
     errors = [math.inf]
-    for sums in (DIRECT,) if collection.grids is not None or collection.design == "hio" else (DIRECT, DESIGNED):
+    rounding = collection.grids is None and collection.design != "hio" and sums_values(collection, text)
+    for sums in (DIRECT, DESIGNED) if rounding else (DIRECT,):
         try:
             plan = planned(collection, text, "optimal", sums, users, assumed=assumed)
             errors.append(error_of(plan, users, assumed.middle))
         except QueryRefused:
             continue
     return min(errors)
+
+
+def sums_values(collection: Specification, text: str) -> bool:
+    """Whether a question needs a sum of values: counts do not depend on how these are taken."""
+    return any(term.measures for moment in parse(text, collection).moments for term in moment.terms)
 
 
 def is_quick(collection: Specification, text: str) -> bool:

@@ -39,7 +39,6 @@ TRIED_SEEDS = 4_096
 ALL_SEEDS = 2**32
 MOST_HASHED = 2**22
 """Cells × seeds that are hashed for a view, unless an exact answer is asked for."""
-SEEDS_AT_ONCE = 2**16
 ReportedCoins = Mapping[str, tuple[Integers, Integers]]
 """For each table the views and seeds of its reports, all of a user's in the order of slots."""
 
@@ -248,19 +247,24 @@ def _reach(
 ) -> _Reach:
     """What a user's reports of a table can contribute to a combination of its columns, added up over them."""
     tau, parts = plan.collection[table.table].tau, len(table.parts)
+    searched = [_searched(part, weights, exact=exact and coins is None) for part in table.parts]
     total: _Reach | None = None
     for row in range(tau):
         for number, part in enumerate(table.parts):
             slot = row * parts + number
             mine = None if coins is None else (coins[0][slot :: tau * parts], coins[1][slot :: tau * parts])
-            reach = _part_reach(part, weights, slot, mine, exact=exact)
+            reach = _part_reach(part, weights, slot, mine, searched[number])
             total = reach if total is None else total + reach
     assert total is not None  # noqa: S101 - a design has parts
     return total
 
 
 def _part_reach(
-    part: PartPlan, weights: Floats, seed: int, coins: tuple[Integers, Integers] | None, *, exact: bool
+    part: PartPlan,
+    weights: Floats,
+    seed: int,
+    coins: tuple[Integers, Integers] | None,
+    searched: tuple[float, float] | None,
 ) -> _Reach:
     source = SeededSource(seed)
     constant = float(part.constants @ weights)
@@ -275,21 +279,21 @@ def _part_reach(
         for number, view_number in enumerate(numbers):
             which[coins[0] == view_number] = number
     least, most = np.full(which.size, constant), np.full(which.size, constant)
-    lows, highs = [low for low, _ in bound], [high for _, high in bound]
+    reached = list(bound)
     for number, view in enumerate(part.views):
         base = constant + _base(view, weights)
         low, high = _bounds(view, weights)
         bound.append((base + low, base + high))
-        found_low, found_high = searched(view, weights, exact=exact and coins is None)
-        lows.append(base + found_low)
-        highs.append(base + found_high)
         mine = np.flatnonzero(which == number)
         seeds = source.seeds(min(mine.size, TRIED_SEEDS)) if coins is None else coins[1][mine]
         tried_low, tried_high = ranges(view, weights, seeds.astype(np.uint32))
         again = np.arange(mine.size) % max(tried_low.size, 1)
         least[mine], most[mine] = base + tried_low[again], base + tried_high[again]
-    ends = (min(low for low, _ in bound), max(high for _, high in bound))
-    return _Reach(ends, (min(lows), max(highs)), least, most, coins is not None)
+    return _Reach(_hull(bound), _hull([*reached, *([searched] if searched else [])]), least, most, coins is not None)
+
+
+def _hull(ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return min(low for low, _ in ends), max(high for _, high in ends)
 
 
 def _signals(view: ViewWeights, weights: Floats) -> tuple[Integers, Floats]:
@@ -331,21 +335,31 @@ def ranges(view: ViewWeights, weights: Floats, seeds: Words32) -> tuple[Floats, 
     return extreme_sums(np.ascontiguousarray(seeds), *cell_keys(cells), values, view.oracle.support.buckets)
 
 
-def searched(view: ViewWeights, weights: Floats, *, exact: bool) -> tuple[float, float]:
-    """The least and the most that a liar finds by trying seeds, until the bounds are reached; `exact`, all of them."""
-    cells, _ = _signals(view, weights)
-    low, high = _bounds(view, weights)
-    if not isinstance(view.oracle.support, HashedCells):
-        return low, high
-    least = most = 0.0
-    started, slack = False, 1e-12 * (high - low)
-    count = ALL_SEEDS if exact else max(min(MOST_HASHED // max(cells.size, 1), ALL_SEEDS), 16)
-    for first in range(0, count, SEEDS_AT_ONCE):
-        seeds = np.arange(first, min(first + SEEDS_AT_ONCE, count), dtype=np.uint32)
-        lows, highs = ranges(view, weights, seeds)
-        least = min(least, float(lows.min())) if started else float(lows.min())
-        most = max(most, float(highs.max())) if started else float(highs.max())
-        started = True
-        if least <= low + slack and most >= high - slack:
-            break
-    return least, most
+def _searched(part: PartPlan, weights: Floats, *, exact: bool) -> tuple[float, float] | None:
+    """The least and the most that a liar finds at any view by trying some seeds, or `exact` all of them.
+
+    A view is not searched where its bounds cannot exceed what was found at others.
+    """
+    least, most = np.inf, -np.inf
+    hashed: list[tuple[float, float, float, int, ViewWeights]] = []
+    for view in part.views:
+        base = float(part.constants @ weights) + _base(view, weights)
+        low, high = _bounds(view, weights)
+        support = view.oracle.support
+        if isinstance(support, HashedCells):
+            hashed.append((base + low, base + high, base, support.buckets, view))
+        else:
+            least, most = min(least, base + low), max(most, base + high)
+    hashed.sort(key=lambda entry: entry[0] - entry[1])
+    for all_seeds in (False, True) if exact else (False,):
+        for low, high, base, buckets, view in hashed:
+            slack = 1e-12 * (high - low)
+            if least <= low + slack and most >= high - slack:
+                continue
+            from deniable.mechanisms._seed_search import search_seeds  # compiled, which takes a while to import
+
+            cells, values = _signals(view, weights)
+            count = ALL_SEEDS if all_seeds else max(min(MOST_HASHED // max(cells.size, 1), ALL_SEEDS), 16)
+            extremes = search_seeds(cells, values, buckets, count, (least - base, most - base), slack=slack)
+            least, most = min(least, extremes[0] + base), max(most, extremes[1] + base)
+    return (least, most) if part.views else None

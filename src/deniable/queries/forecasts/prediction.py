@@ -19,21 +19,20 @@ from functools import lru_cache
 import numpy as np
 
 from deniable.arrays import Floats, Integers
-from deniable.mechanisms.frequency_oracle import second_moments
 from deniable.queries.answers.added_biases import products_of_both
 from deniable.queries.answers.model_error import model_covariance
 from deniable.queries.forecasts.assumed_rows import EVENLY, Assumption
 from deniable.queries.forecasts.even_means import EvenMeans
 from deniable.queries.forecasts.expected_others import expected_others
-from deniable.queries.forecasts.matching_rows import SHOWN_AXES, axis_shares, tilt_of
+from deniable.queries.forecasts.matching_rows import tilt_of
 from deniable.queries.forecasts.told_bias import with_told_bias
+from deniable.queries.forecasts.view_moments import EvenShares, PartMoments
 from deniable.queries.planning.known_sums import known_moments, without_known
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.term_pairs import TermPairs
 from deniable.queries.question.formula import Formula, Valued, evaluate, moments_of
 from deniable.queries.weights.product_weights import rounded_attribute
-from deniable.queries.weights.table_plan import CellWeights, PartPlan, TablePlan, ViewWeights
-from deniable.tables.designs.views import NUMBERED_CELLS, Design
+from deniable.queries.weights.table_plan import TablePlan
 from deniable.tables.schema.rounds import stands_for
 
 CAUSES = ("truncation", "rounding", "view sampling", "randomiser")
@@ -112,7 +111,7 @@ def expected_moments(plan: Plan, people: float, assumed: Assumption = EVENLY) ->
     users = people * assumed.reporting(plan.collection[table.table] for table in plan.tables)
     groups = np.unique(np.linspace(0, len(plan.private_groups) - 1, SAMPLED_GROUPS).astype(np.int64))
     pairs = TermPairs.of(plan, groups)
-    stages = np.array([_second_moments(pairs, plan, stage, users, assumed) for stage in range(len(CAUSES) + 1)])
+    stages = _second_moments(pairs, plan, users, assumed)
     # Differences between stages of which only rounding is left are none.
     steps = np.diff(stages, axis=0)
     steps[np.abs(steps) < NEGLIGIBLE_VARIANCE * np.abs(stages).max(axis=0)] = 0.0
@@ -178,33 +177,27 @@ def _prediction(
     )
 
 
-def _second_moments(pairs: TermPairs, plan: Plan, stage: int, users: float, assumed: Assumption) -> Floats:
-    """groups × moments × moments: the expected product of two moments of one user at a stage."""
-    product = pairs.coefficients.copy()
+def _second_moments(pairs: TermPairs, plan: Plan, users: float, assumed: Assumption) -> Floats:
+    """stages × groups × moments × moments: the expected product of two moments of one user."""
+    products = np.tile(pairs.coefficients, (len(CAUSES) + 1, 1))
+    between = np.zeros_like(pairs.coefficients)
     for number, table in enumerate(plan.tables):
-        product *= _table_second_moments(plan, table, *pairs.columns(number), stage, assumed)
-    if stage >= VIEWS:
-        product -= _between(pairs, plan, users, assumed)
-    return pairs.summed(product)
+        moments = _table_second_moments(plan, table, *pairs.columns(number), assumed)
+        products *= moments.stages
+        if table.parts[0].countable(plan.collection.reports_per_user(table.table), users):
+            between += pairs.coefficients * moments.between * _others_means(pairs, plan, number, assumed)
+    products[VIEWS:] -= between
+    return np.array([pairs.summed(product) for product in products])
 
 
-def _between(pairs: TermPairs, plan: Plan, users: float, assumed: Assumption) -> Floats:
-    """What differences between views add to the products of terms, and counting their reports takes away."""
-    total = np.zeros_like(pairs.coefficients)
-    for number, table in enumerate(plan.tables):
-        slots = plan.collection.reports_per_user(table.table)
-        if not table.parts[0].countable(slots, users):
-            continue
-        mine = pairs.coefficients.copy()
-        for position, other in enumerate(plan.tables):
-            left, right = pairs.columns(position)
-            if position == number:
-                mine *= _view_differences(table.parts[0], EvenShares.of(plan, table, assumed), left, right)
-            else:
-                described = plan.collection[other.table]
-                mine *= (assumed.rows_of(described) ** 2) * _column_means(plan, other, left, right, assumed)
-        total += mine
-    return total
+def _others_means(pairs: TermPairs, plan: Plan, number: int, assumed: Assumption) -> Floats:
+    """What differences between views of a table are multiplied by: the means of all other tables' columns."""
+    product = np.ones_like(pairs.coefficients)
+    for position, other in enumerate(plan.tables):
+        if position != number:
+            rows = assumed.rows_of(plan.collection[other.table])
+            product *= rows**2 * _column_means(plan, other, *pairs.columns(position), assumed)
+    return product
 
 
 def expected_sums(plan: Plan, groups: Integers, assumed: Assumption) -> Floats:
@@ -268,14 +261,22 @@ def _column_means(plan: Plan, table: TablePlan, left: Integers, right: Integers,
     return np.asarray(means[first] * means[second])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _TableMoments:
+    """Of a user's reports of a table, for pairs of columns."""
+
+    stages: Floats
+    """E[W_i·W_j] at each stage: 0 as rows are, 1 truncated, 2 rounded, 3 viewed, 4 all."""
+    between: Floats
+    """The part of it that is due to differences between views, where a user reports one."""
+
+
 def _table_second_moments(
-    plan: Plan, table: TablePlan, left: Integers, right: Integers, stage: int, assumed: Assumption
-) -> Floats:
-    """E[W_i·W_j] of a user for pairs of columns, at a stage: 0 as rows are, 1 truncated, 2 rounded, 3 viewed, 4 all."""
+    plan: Plan, table: TablePlan, left: Integers, right: Integers, assumed: Assumption
+) -> _TableMoments:
     described, design = plan.collection[table.table], plan.collection.design_of(table.table)
-    pairs, inverse = np.unique(np.stack((left, right)), axis=1, return_inverse=True)
+    pairs, inverse = np.unique(np.sort((left, right), axis=0), axis=1, return_inverse=True)
     which = inverse.reshape(-1)  # numpy 2.0 gives it a second axis
-    left_columns, right_columns = pairs
     rows, tau, many = assumed.rows_of(described), described.tau, described.many or 1
     used, positions = np.unique(pairs, return_inverse=True)
     first, second = positions.reshape(pairs.shape)
@@ -283,99 +284,20 @@ def _table_second_moments(
     plain, mean = even.pairs(first, second), even.columns()
     average = mean[first] * mean[second]
     over_rows = average + (plain - average) / rows  # of the means over one user's rows
-    if described.many is None:
-        across, single = np.zeros_like(plain), plain
+    across = np.zeros_like(plain) if described.many is None else tau * (tau - 1) * (rows / tau) ** 2 * over_rows
+    if plan.biases:  # weights stand for another function, whose square is at least this
+        rowwise = [rows**2 * average] * VIEWS
     else:
-        across, single = tau * (tau - 1) * (rows / tau) ** 2 * over_rows, plain
-    if plan.biases and stage < VIEWS:  # weights stand for another function, whose square is at least this
-        return np.asarray((rows**2 * average)[which])
-    if stage == 0:
-        return np.asarray((rows**2 * over_rows)[which])
-    if stage == 1:
-        return np.asarray((tau * (rows / tau) ** 2 * single + across)[which])
-    if stage == 2:
         rounding = [rounded_attribute(described, design, product, plan.sums) for product in even.products]
-        rounded = even.pairs(first, second, rounding)
         weight = (rows / tau) ** 2 if described.many is None else many * rows / tau**2
-        return np.asarray((tau * weight * rounded + across)[which])
-    product = np.ones(left_columns.size)
+        rowwise = [
+            rows**2 * over_rows,
+            tau * (rows / tau) ** 2 * plain + across,
+            tau * weight * even.pairs(first, second, rounding) + across,
+        ]
     shares = EvenShares.of(plan, table, assumed)
-    for part in table.parts:
-        product *= part_second_moments(part, shares, left_columns, right_columns, noise=stage == len(CAUSES))
-    return np.asarray((tau * product + across)[which])
-
-
-@dataclass(frozen=True, slots=True)
-class EvenShares:
-    """Where reports of a table lie among cells, given how many rows users have."""
-
-    design: Design
-    up: float | None
-    """How likely a weight is rounded up; None where every report counts alike."""
-    tilts: Mapping[int, Floats]
-    """By the number of an attribute, how many times as many rows have each value as if spread evenly."""
-
-    @classmethod
-    def of(cls, plan: Plan, table: TablePlan, assumed: Assumption) -> EvenShares:
-        """Of a table of a plan."""
-        described = plan.collection[table.table]
-        up = None if described.many is None else assumed.weighted(described)
-        tilts = {
-            described.private.index(name): tilt
-            for (owner, name), tilt in tilt_of(plan, assumed).items()
-            if owner == table.table
-        }
-        return cls(plan.collection.design_of(table.table), up, tilts)
-
-    def by_cell(self, view: ViewWeights) -> CellWeights:
-        """The weights of a view's cells; half of the reports have weight in plans, and as many as assumed here."""
-        cells = view.by_cell()
-        if (self.up in (None, 0.5) and not self.tilts) or view.cell_count > NUMBERED_CELLS:
-            return cells
-        numbers, shares = cells.cells, cells.shares
-        for axis, level in reversed(list(zip(self.design.view(view.view).group.axes, view.levels, strict=True))):
-            numbers, node = np.divmod(numbers, axis.tree.cells(level))
-            if self.up is not None and axis.rounds_weight and axis.tree.cells(level) > 1:
-                heavy = node >= axis.tree.cells(level) // 2
-                shares = shares * np.where(heavy, 2 * self.up, 2 * (1 - self.up))
-            tilt = self.tilts.get(axis.attribute)
-            if tilt is not None and axis.kind in SHOWN_AXES:
-                evenly = axis_shares(axis, level, np.ones(tilt.size))
-                shares = shares * (axis_shares(axis, level, tilt) / np.maximum(evenly, 1e-300))[node]
-        return cells._replace(shares=shares)
-
-
-def part_second_moments(part: PartPlan, shares: EvenShares, left: Integers, right: Integers, *, noise: bool) -> Floats:
-    """E[w_i·w_j] of one report, for pairs of columns."""
-    constants = part.constants
-    total = constants[left] * constants[right]
-    for view in part.views:
-        cells = shares.by_cell(view)
-        means = cells.means(constants.size) * view.probability
-        total += constants[left] * means[right] + constants[right] * means[left]
-        total += view.probability * _view_second_moments(view, cells, left, right, constants.size, noise=noise)
-    return total
-
-
-def _view_differences(part: PartPlan, shares: EvenShares, left: Integers, right: Integers) -> Floats:
-    """Σ_v π_v·x_v·x_vᵀ − x·xᵀ, x_v being what reports of view v contribute on average."""
-    total, mean = np.zeros(left.size), np.zeros(part.constants.size)
-    for view in part.views:
-        means = shares.by_cell(view).means(part.constants.size)
-        total += view.probability * means[left] * means[right]
-        mean += view.probability * means
-    return np.asarray(total - mean[left] * mean[right])
-
-
-def _view_second_moments(
-    view: ViewWeights, cells: CellWeights, left: Integers, right: Integers, columns: int, *, noise: bool
-) -> Floats:
-    """E[X_i·X_j], X = Σ_c α(c)·(S(y, c) − q)/(p − q), for pairs of columns."""
-    dense = cells.weights.dense(columns)
-    own = np.einsum("c,cp,cp->p", cells.shares, dense[:, left], dense[:, right])  # the cell that the row lies in
-    if not noise:
-        return np.asarray(own)
-    every = np.einsum("cp,cp->p", dense[:, left], dense[:, right])
-    sums, means = dense.sum(axis=0), cells.shares @ dense
-    law = second_moments(view.oracle)
-    return np.asarray(law.of(every, own, sums, means, lambda first, second: first[left] * second[right]))
+    parts = [PartMoments.of(part, shares, *pairs) for part in table.parts]
+    viewed = np.prod([part.viewed for part in parts], axis=0)
+    randomised = np.prod([part.randomised for part in parts], axis=0)
+    stages = np.array([*rowwise, tau * viewed + across, tau * randomised + across])
+    return _TableMoments(stages[:, which], parts[0].between[which])

@@ -38,7 +38,14 @@ def _notes(scope: Scope, node: Node, constants: list[Node]) -> Iterator[str]:
     for constant in outside:
         shown = constant.sql(dialect="duckdb")
         if isinstance(column.domain, Categorical):
-            yield f"{shown} is not in the list of {column.attribute[1]}: nobody has it"
+            yield f"{shown} is not in the list of {column.attribute[1]}: {_standing(column.domain, constant)}"
         else:
             ends = f"{column.domain.low} to {column.domain.high}"
             yield f"{shown} is outside the domain of {column.attribute[1]}, which is {ends}"
+
+
+def _standing(domain: Categorical, constant: Node) -> str:
+    """What became of rows with a value that is not listed."""
+    stands = domain.map.get(str(constant.this)) if isinstance(constant, exp.Literal) else None
+    stands = domain.other if stands is None else stands
+    return "nobody has it" if stands is None else f"its rows count as {exp.convert(stands).sql(dialect='duckdb')}"

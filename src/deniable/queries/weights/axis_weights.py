@@ -174,8 +174,8 @@ def _weigh_family(
     if prices is None:
         return weights
     opened = None
-    if len(trees) == 1 and depths[0] and len(group.levels[0]) == trees[0].levels:
-        opened = _worth_opening(trees[0], functions[0], _floored(prices), group.views)
+    if len(trees) == 1 and len(group.levels[0]) == trees[0].levels:
+        opened = _worth_opening(trees[0], functions[0], _floored(prices), group.views, depths[0])
     for _ in range(ROUNDS if len(trees) > 1 else 1):
         for axis, (tree, choices) in enumerate(zip(trees, group.levels, strict=True)):
             costs = prices
@@ -284,8 +284,8 @@ def _known_depths(_tree: Tree, _functions: bytes, _costs: tuple[float, ...]) -> 
     return {}
 
 
-def _worth_opening(tree: Tree, functions: Floats, costs: Sequence[float], views: int) -> list[Booleans]:
-    """Of each level the nodes below constant ones to divide further, until the variance is close to the least.
+def _worth_opening(tree: Tree, functions: Floats, costs: Sequence[float], views: int, depth: int) -> list[Booleans]:
+    """Of each level the nodes that far below constant ones to divide further, until the variance is close to the least.
 
     A node of price p with the weight w, divided into children of the price q all together, adds p·q/(p + q)·w² to the
     variance instead of p·w². Nodes that save most per child come first, as long as there is room.
@@ -297,9 +297,9 @@ def _worth_opening(tree: Tree, functions: Floats, costs: Sequence[float], views:
         np.diff(np.append(np.arange(0, tree.cells(n + 1), tree.fanout), tree.cells(n + 1)))
         for n in range(tree.levels - 1)
     ]
-    closed = [np.all(level, axis=0) for level in undivided(tree, functions, prices, 1)]
+    closed = [np.all(level, axis=0) for level in undivided(tree, functions, prices, depth)]
     while True:
-        weights = optimal(tree, functions, costs, 1, opened=opened)
+        weights = optimal(tree, functions, costs, depth, opened=opened)
         excess = _spent(weights, costs) - allowed
         room = min(MOST_EFFORT * views, MOST_ADDED) - _carriers(weights)
         if excess <= 0:

@@ -267,7 +267,8 @@ def _check_settings(connection: Connection, specification: str) -> None:
 
 def connect(url: str) -> Connection:
     """A connection, which somebody has to close."""
-    connection = psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_S)
+    # A database without an encoding (SQL_ASCII) would answer in bytes.
+    connection = psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_S, client_encoding="utf8")
     try:
         # A commit waits for the disk, whatever the database's default is.
         connection.execute("SET synchronous_commit = on")

@@ -150,8 +150,8 @@ def _pass(across: Any, wanted: Any, passed: Any) -> None:
     for row in range(wanted.size):
         block, spread = _place(wanted[row], blocks)
         block *= _BLOCK_BITS
-        runs = across[block + _bit(spread, 0)]
-        number = 1
+        runs = across[block + _bit(spread, np.int64(0))]
+        number = np.int64(1)
         while runs and number < _BITS_SET:
             runs &= across[block + _bit(spread, number)]
             number += 1

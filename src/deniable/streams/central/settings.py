@@ -21,10 +21,16 @@ from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
 from deniable.streams.structure.value_grid import Grid
 
 MEAN_SHARE, SINGLES_SHARE = Fraction(1, 50), Fraction(1, 64)
-TAIL_SHARE, RUNS_SHARE = Fraction(1, 16), Fraction(1, 8)
-"""Of the ε for what is learnt: for values above θ, for what they exceed it by as much again, and for runs.
+TAIL_SHARE, RUNS_SHARE = Fraction(1, 8), Fraction(1, 8)
+"""Of the ε for what is learnt: for the tail above θ, and for runs.
 
 Twice as much where an epoch is as long as the next one: the choice of θ has enough there.
+"""
+_COUNTED_SHARE, _COUNTED_ALONE = Fraction(1, 16), Fraction(1, 2)
+"""Of the tail's share, for the number of values above θ; the rest is for what they exceed it by.
+
+The choice of θ by noisy max leaves less open about that number than half of the tail's share would tell, and values far
+above θ count in the excess, too. A θ that comes from elsewhere leaves the number to be counted alone.
 """
 RENEWAL_SHARE, GROWING_SHARE = Fraction(1, 16), Fraction(1, 4)
 """Of a value's ε, for what the next epoch is told: in an epoch as long as the horizon, and in shorter ones.
@@ -55,9 +61,9 @@ def usual_warmup(epsilon: float) -> int:
 class Settings:
     """Everything public about a publisher. If `block` or `fanout` is None, the predicted error decides.
 
-    `measure_start`: spend parts of the warm-up's ε on the mean (1/50), the share of values above θ (1/16), what they
-    exceed it by (1/16), how much values differ from the next ones (1/64), and how much runs of several lengths do
-    (1/8). Without it the first block is filled with θ/2, blocks are those of `plan`, and intervals know less.
+    `measure_start`: spend parts of the warm-up's ε on the mean (1/50), on how many values lie above θ and by how much
+    (1/8), on how much values differ from the next ones (1/64), and on how much runs of several lengths do (1/8).
+    Without it the first block is filled with θ/2, blocks are those of `plan`, and intervals know less.
 
     `renew`: after every epoch all of this is learnt again, from the epoch's values, for the next one. A value's ε is
     split: 1/16 of it for that (1/4 in epochs shorter than the horizon), the rest for the tree. Epochs begin with four
@@ -177,7 +183,9 @@ class Settings:
             return {"threshold": Fraction(1)}
         lengths = run_lengths(count)
         steady = 2 if count >= self.horizon else 1
-        measured = {"mean": MEAN_SHARE, "above": steady * TAIL_SHARE, "excess": steady * TAIL_SHARE}
+        counted = _COUNTED_SHARE if isinstance(self.threshold, PredictedError) else _COUNTED_ALONE
+        tail = steady * TAIL_SHARE
+        measured = {"mean": MEAN_SHARE, "above": counted * tail, "excess": (1 - counted) * tail}
         measured |= {"runs of 1": SINGLES_SHARE}
         measured |= {f"runs of {length}": steady * RUNS_SHARE / (len(lengths) - 1) for length in lengths[1:]}
         return {"threshold": 1 - sum(measured.values(), Fraction(0)), **measured}

@@ -24,9 +24,13 @@ from deniable.streams.central.threshold import PredictedError, PublicThreshold, 
 from deniable.streams.released.roughness import Roughness
 
 _USUAL_SHARE, _SHARE_DOUBT = 0.25, 0.6
-_USUAL_EXCESS, _EXCESS_DOUBT, _FAR_DOUBT = 0.6, 0.6, 2.0
+_USUAL_EXCESS, _EXCESS_DOUBT, _FAR_DOUBT = 0.6, 0.6, 0.5
 """Of drawn streams: the share of values above θ and how much it differs, of what the choice of θ leaves open; and how
-much such values exceed θ, of θ. The doubt about that is what is expected of the tail, or what a power law says more."""
+much such values exceed θ, of θ. The doubt about that is what is expected of the tail, or what a power law says more.
+
+Half of the latter, because θ far above the mean says that more than that there are large values: of drawn streams whose
+power is below 2, nine in ten have less than half of the excess that the law says. Values beyond a gap have a note.
+"""
 
 NOT_NOISE = 6.0
 """Standard errors that Laplace noise exceeds upwards about once in 10,000 answers."""
@@ -129,8 +133,8 @@ def learn(
     above, above_variance = totals["above"] / count, variances["above"] / count**2
     excess, excess_variance = totals["excess"] / count, variances["excess"] / count**2
     # A value far above θ counts once among those above θ, and as much as one value can in the excess. Others count
-    # less, so the mean of both is too large rather than too small.
-    far, far_variance = (above + excess / reach) / 2, (above_variance + excess_variance / reach**2) / 4
+    # less, so the best mean of both is too large rather than too small.
+    far, far_variance = _combined(above, above_variance, excess / reach, excess_variance / reach**2)
     known = epoch.learnt if epoch is not None and epoch.still and epoch.learnt.theta == theta else None
     if aim is not None:
         # Noise decides between thresholds whose counts differ by less than it, so the share above θ may be that large.
@@ -174,6 +178,13 @@ def learn(
         0.0,
         *runs,
     )
+
+
+def _combined(first: float, variance: float, second: float, its_variance: float) -> tuple[float, float]:
+    """The mean of two measurements that has the least noise, and its variance."""
+    both = variance + its_variance
+    weight = its_variance / both if both > 0 else 0.5
+    return weight * first + (1 - weight) * second, weight * variance
 
 
 def _weighted(measured: float, variance: float, usual: float, doubt: float) -> tuple[float, float]:

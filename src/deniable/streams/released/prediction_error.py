@@ -75,13 +75,16 @@ def _difference_noise(covariance: Covariance, edges: Integers, pairs: Integers) 
 
 @dataclass(frozen=True, eq=False)
 class SmoothingByBlock:
-    """`Smoothing` with a factor for every block: how much rougher it is than others. Entry 0 is block `first`."""
+    """`Smoothing` with factors for every block: how much rougher it is than others. Entry 0 is block `first`."""
 
     whole: Smoothing
     first: int
     until: int
     """Blocks from this one on are not complete."""
+    levels: Floats
+    """By block: how much more single values vary than those of others, because they are larger."""
     factors: Floats
+    """By block: how much rougher it is than others beyond what single values vary, because neighbours differ more."""
     changes: Floats
     """By block: the larger squared difference to a neighbour, as far as noise does not explain it."""
     isolated: Floats
@@ -95,21 +98,23 @@ class SmoothingByBlock:
         """Squared error to expect of every window sum, in squared steps."""
         layout = self.whole.layout
         (first, over_first), (last, over_last) = layout.locate(starts), layout.locate(stops)
-        rough, size = self.whole.roughness, layout.block
+        rough, size, length = self.whole.roughness, layout.block, stops - starts
         apart = self._part(first, over_first, rough.start(over_first, size))
         apart += self._part(last, over_last, rough.start(over_last, size))
         before, after = self._jump(first, over_first), self._jump(last, over_last)
         apart += before**2 + after**2
-        inside = self._part(last, stops - starts, rough.inside(stops - starts, size)) + (after - before) ** 2
+        inside = self._part(last, length, rough.inside(length, size)) + (after - before) ** 2
         return np.where(first == last, inside, apart)
 
     def _part(self, block: Integers, over: Integers, inside: Floats) -> Floats:
         size = self.whole.layout.block
         predicted = np.where(block >= self.until, (over / size) ** 2 * self.whole.roughness.difference(size), 0.0)
         number = np.clip(block - self.first, 0, self.factors.size - 1)
+        chance = self.whole.roughness.by_chance(over, size)
         hat = np.where(over < size, 4 * over * (size - over) / size**2, 0.0)
         changes = self.changes[number] * _CHANGE * hat**2 + self.isolated[number] * hat / 4
-        return np.asarray(self.factors[number] * (inside + predicted) + changes)
+        rough = chance + self.factors[number] * (inside - chance + predicted)
+        return np.asarray(self.levels[number] * rough + changes)
 
     def _jump(self, block: Integers, over: Integers) -> Floats:
         """What a line misses of the first `over` values if the level jumped inside of the block.
@@ -127,7 +132,8 @@ def smoothing_by_block(
 ) -> SmoothingByBlock:
     """What complete blocks show about roughness near them. `totals` are noisy sums of blocks from `first` on."""
     layout, count = whole.layout, max(totals.size, 1)
-    factors, changes, isolated, jumps, jumped_at = np.ones(count), *(np.zeros(count) for _ in range(4))
+    levels, factors = np.ones(count), np.ones(count)
+    changes, isolated, jumps, jumped_at = (np.zeros(count) for _ in range(4))
     edges = layout.position(np.arange(first, first + totals.size + 1))
     full = np.diff(edges) == layout.block
     pairs = np.flatnonzero(full[1:] & full[:-1])
@@ -137,8 +143,8 @@ def smoothing_by_block(
         changes, isolated = _changes(sums, pairs, noise), _isolated(sums, pairs)
         jumps, jumped_at = _jumps(sums, pairs)
         if pairs.size >= _FEWEST_BLOCKS:
-            factors = _levels(sums, full, noise / 2) * _bursts(sums, pairs, noise)
-    return SmoothingByBlock(whole, first, until, factors, changes, isolated, jumps, jumped_at)
+            levels, factors = _levels(sums, full, noise / 2), _bursts(sums, pairs, noise)
+    return SmoothingByBlock(whole, first, until, levels, factors, changes, isolated, jumps, jumped_at)
 
 
 def _levels(totals: Floats, full: np.ndarray, noise: float) -> Floats:

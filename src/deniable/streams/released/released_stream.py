@@ -152,7 +152,7 @@ class Released(ManyWindows):
         """The sum of the values at positions start … stop − 1; with `cut`, of values cut at θ.
 
         >>> print(tops.released.sum(0, 2000))
-        13,018 ± 41 (95%: 12,873 to 13,489)
+        13,014 ± 41 (95%: 12,873 to 13,494)
         """
         return self._single(self.sums(np.array([start]), np.array([stop]), cut=cut), confidence)
 
@@ -160,7 +160,7 @@ class Released(ManyWindows):
         """The mean of the values at positions start … stop − 1; with `cut`, of values cut at θ.
 
         >>> print(tops.released.mean(0, 2000, confidence=0.99))
-        6.509 ± 0.021 (99%: 6.421 to 6.818)
+        6.507 ± 0.021 (99%: 6.421 to 6.822)
         """
         return self._single(self.means(np.array([start]), np.array([stop]), cut=cut), confidence)
 
@@ -169,7 +169,7 @@ class Released(ManyWindows):
 
         >>> import numpy as np
         >>> tops.released.sums(np.array([0, 1000]), np.array([1000, 3000])).values.round()
-        array([ 6498., 13033.])
+        array([ 6499., 13031.])
         """
         starts, stops = self._checked(starts, stops)
         if covariance:

@@ -58,9 +58,13 @@ class Roughness:
         """The same for `length` values in a row, anywhere in one block: at short lengths both ends are off."""
         return self._misses(np.minimum(length, block - length), block, 1 / 2)
 
+    def by_chance(self, over: Integers, block: int) -> Floats:
+        """The part of both that independent values have: σ²o(1 − o/g)."""
+        return np.asarray(_unknown_parts(self, block)[0] / 2 * over * (1 - over / block))
+
     def _misses(self, over: Integers, block: int, beyond: float) -> Floats:
-        chance, runs, squares = _unknown_parts(self, block)
-        result = np.ascontiguousarray(chance / 2 * over * (1 - over / block))
+        _, runs, squares = _unknown_parts(self, block)
+        result = np.ascontiguousarray(self.by_chance(over, block))
         for first in range(0, result.size, _SUMS_AT_ONCE):
             part = slice(first, first + _SUMS_AT_ONCE)
             hats = over.ravel()[part, None] / runs

@@ -17,6 +17,8 @@ from deniable.mechanisms._compiled import compiled
 
 _WORDS = 3
 _MASK = 0xFFFFFFFF
+# A loop that is called with literals is compiled once for each.
+_u32 = np.uint32
 
 
 def _primes(count: int) -> list[int]:
@@ -43,8 +45,8 @@ _ROOTS = np.array([_cube_root(prime << 96) & _MASK for prime in _primes(64)], dt
 
 
 @compiled
-def _turned(x: np.uint32, bits: int) -> np.uint32:
-    return np.uint32((x >> np.uint32(bits)) | np.uint32(x << np.uint32(32 - bits)))
+def _turned(x: np.uint32, bits: np.uint32) -> np.uint32:
+    return _u32((x >> bits) | _u32(x << _u32(32 - bits)))
 
 
 @compiled
@@ -52,14 +54,14 @@ def _compress(state: Any, schedule: Any, roots: Any) -> None:
     """Take one block, whose 16 words `schedule` begins with, into the state."""
     for t in range(16, 64):
         x, y = schedule[t - 15], schedule[t - 2]
-        first = _turned(x, 7) ^ _turned(x, 18) ^ (x >> np.uint32(3))
-        second = _turned(y, 17) ^ _turned(y, 19) ^ (y >> np.uint32(10))
+        first = _turned(x, _u32(7)) ^ _turned(x, _u32(18)) ^ (x >> np.uint32(3))
+        second = _turned(y, _u32(17)) ^ _turned(y, _u32(19)) ^ (y >> np.uint32(10))
         schedule[t] = np.uint32(schedule[t - 16] + first + schedule[t - 7] + second)
     a, b, c, d, e, f, g, h = state[0], state[1], state[2], state[3], state[4], state[5], state[6], state[7]
     for t in range(64):
-        mixed = _turned(e, 6) ^ _turned(e, 11) ^ _turned(e, 25)
+        mixed = _turned(e, _u32(6)) ^ _turned(e, _u32(11)) ^ _turned(e, _u32(25))
         added = np.uint32(h + mixed + ((e & f) ^ (~e & g)) + roots[t] + schedule[t])
-        spread = _turned(a, 2) ^ _turned(a, 13) ^ _turned(a, 22)
+        spread = _turned(a, _u32(2)) ^ _turned(a, _u32(13)) ^ _turned(a, _u32(22))
         total = np.uint32(spread + ((a & b) ^ (a & c) ^ (b & c)))
         h, g, f, e, d, c, b, a = g, f, e, np.uint32(d + added), c, b, a, np.uint32(added + total)
     state[0], state[1], state[2], state[3] = state[0] + a, state[1] + b, state[2] + c, state[3] + d

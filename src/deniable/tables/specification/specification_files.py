@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +17,8 @@ from deniable.tables.schema.scalars import named_span
 from deniable.tables.schema.specification_entries import canonical_json
 
 Made = TypeVar("Made")
+UNDECIDED = "DECIDE"
+"""What a value begins with that `deniable init` leaves to a person."""
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+(?:{_PART}){{{LONGEST_KEY}}}", re.MULTILINE)
 
@@ -34,13 +36,32 @@ def read_file(path: str | Path, build: Callable[[Any], Made]) -> Made:
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise InvalidParameter(f"file {path.name!r}", f"cannot be read ({reason.lower()})", "Check the path.") from None
     try:
-        return build(tomllib.loads(text) if path.suffix == ".toml" else read_json(text))
+        return _built(build, tomllib.loads(text) if path.suffix == ".toml" else read_json(text))
     except (tomllib.TOMLDecodeError, json.JSONDecodeError, BadJson) as error:
         raise InvalidParameter(f"file {path.name!r}", f"is not well-formed: {error}", "Correct it there.") from None
     except RecursionError:
         raise InvalidParameter(f"file {path.name!r}", "is nested too deeply", "Three levels are enough.") from None
     except ValueError:  # Python refuses to convert numbers of over 4,300 digits
         raise InvalidParameter(f"file {path.name!r}", "has a number of too many digits", "Shorten it.") from None
+
+
+def _built(build: Callable[[Any], Made], entries: Any) -> Made:
+    """What `build` makes of entries; of a proposal that nobody has decided on, say what is left to decide."""
+    try:
+        return build(entries)
+    except InvalidParameter:
+        for setting in _undecided(entries, ""):
+            raise InvalidParameter(setting, "is still to be decided", f"Replace every {UNDECIDED}.") from None
+        raise
+
+
+def _undecided(entries: Any, path: str) -> Iterator[str]:
+    """Where `deniable init` has left a decision to a person."""
+    if isinstance(entries, dict):
+        for name, value in entries.items():
+            yield from _undecided(value, f"{path}.{name}" if path else str(name))
+    elif isinstance(entries, str) and entries.startswith(UNDECIDED):
+        yield path
 
 
 def _read(path: Path) -> str:

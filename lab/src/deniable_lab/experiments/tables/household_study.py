@@ -157,8 +157,8 @@ empty, have no truth.
 **Larger households.** The paper's persons are those of the census of 1940, up to ten in a household; it does not say
 how many households there are. The survey has 1.4 tax units per household, and 1940 had 3.67 persons (34,949,000
 households; Statistical Abstract of the United States 2008, from Current Population Reports). How sizes spread around
-that mean is assumed: shares that we remember of the Census's historical table HH-4, which was not at hand. From three
-persons on they fall about as in the census itself: of households with three persons or more, 67 % have a fourth, 40 % a
+that mean is an assumption of this study, not a figure of the census. It has that mean, and from three persons on it
+falls about as in the census itself: of households with three persons or more, 67 % have a fourth, 40 % a
 fifth and 24 % a sixth, where the census has 64 %, 36 % and 22 % (by the numbers within households of 62,836 persons
 below 50, CenSoc-Numident demo, each year of age counted alike). So the same people are put into households of such
 sizes, of which there are 2.6 times fewer. Stated standard errors of COUNT, at the paper's number of people:

@@ -285,15 +285,16 @@ errors.
 and {over_printed.min():.2g} to {over_printed.max():.2g} times smaller ones than the best printed in each cell. AHIO-RDC
 equals AHIO for Q1 in the paper, which decomposes ranges only; here a category is also everything minus the others.
 
-**The grid** is fitted to these three questions before anything is collected and assumes smooth data, so that it is
-biased; it is measured with 3 million rows itself. Our standard errors are {over_grid.min():.2g} to
-{over_grid.max():.2g} times those that it states, noise and assumption together (median {np.median(over_grid):.2g}).
+**The grid** is fitted to these three questions before anything is collected and assumes something of how rows lie
+inside its cells, so that it is biased; it is measured with 3 million rows itself. Our standard errors are
+{over_grid.min():.2g} to {over_grid.max():.2g} times those that it states, noise and assumption together
+(median {np.median(over_grid):.2g}).
 Its measured errors are {honest.min():.2g} to {honest.max():.2g} times what it states (median {np.median(honest):.2g}).
 Measured errors of {releases} releases say little about single cells. Compared with our stated errors, which are known
 well, they are larger in {listed(ours_ahead)} and smaller in {listed(grid_ahead)} by
 more than chance explains (1 % in a cell, by Student's law). In Q1 and Q2 up to ε = 2 bias is {np.mean(biased):.0%} of
-the grid's mean square: hours are not smooth. Many people work exactly 0 or 40 of them, and cells of 12 or 25 hours do
-not show where in a cell its rows are.
+the grid's mean square. Many people work exactly 0 or 40 hours, and cells of 12 or 25 hours do not show where in a cell
+its rows are; the grid learns such heaps from how its views differ.
 
 {about_precision(rows, "variance", "square")}
 

@@ -182,12 +182,8 @@ class Database:
         # What is known without any report is consistent as it is.
         if consistent and any(part.views for table in plan.tables for part in table.parts):
             result = consistent_answer(plan, self._moments, result.answers, options)
-        notes = (
-            *result.notes,
-            *self._word_notes,
-            *([GUARDED] if contradicted else []),
-            *self._drawn.notes(plan.question.tables),
-        )
+        of_guard = (GUARDED,) if contradicted else ()
+        notes = (*result.notes, *self._word_notes, *of_guard, *self._drawn.notes(plan.question.tables))
         return replace(result, notes=notes, simulation=self.simulation)
 
     def _counts_once(self, plan: Plan) -> bool:

@@ -131,10 +131,38 @@ COMPOUND = [
     "WITH t AS (SELECT kind AS k, age FROM people) SELECT k, COUNT(*) AS n FROM t GROUP BY k UNION ALL SELECT 'all', COUNT(*) FROM t",
     "SELECT COUNT(*) AS n, 'x' AS label FROM people",
 ]
+OF_GROUPS = [
+    "SELECT kind, COUNT(*) AS n FROM people GROUP BY kind HAVING kind = 'd' OR COUNT(*) > 160",
+    "SELECT kind, COUNT(*) AS n FROM people GROUP BY kind HAVING NOT (kind = 'd' AND COUNT(*) > 5) AND COUNT(*) > 0",
+    "SELECT kind, flag, AVG(age) AS a FROM people GROUP BY kind, flag HAVING (kind = 'a' AND NOT flag) OR AVG(age) > 5",
+    "SELECT city, COUNT(*) AS n FROM people GROUP BY city HAVING NOT (city = 'Rome' OR COUNT(*) < 10)",
+    "SELECT city, COUNT(*) AS n FROM people GROUP BY city HAVING city IS NULL OR COUNT(*) > 150",
+    "SELECT kind, MAX(n) AS m FROM (SELECT kind, flag, COUNT(*) AS n FROM people GROUP BY kind, flag) t GROUP BY kind",
+    "SELECT flag, MAX(n) AS m, MIN(n) AS l, AVG(n) AS a, SUM(n) AS s "
+    "FROM (SELECT kind, flag, COUNT(*) AS n FROM people GROUP BY kind, flag) t GROUP BY flag ORDER BY m DESC",
+    "SELECT MAX(n) AS m FROM (SELECT kind, COUNT(*) AS n FROM people GROUP BY kind) t LIMIT 10",
+    "SELECT kind AS k, MIN(a) AS m FROM (SELECT kind, flag, AVG(age) AS a FROM people GROUP BY kind, flag) t "
+    "GROUP BY kind ORDER BY kind LIMIT 2",
+    "WITH t AS (SELECT kind, flag, COUNT(*) AS n FROM people GROUP BY kind, flag) SELECT flag, MAX(n) AS m FROM t GROUP BY flag",
+]
 
 
 @pytest.mark.parametrize(
-    "text", [*COUNTS, *CASES, *FUNCTIONS, *CONSTANTS, *TEXTS, *DATES, *DERIVED, *NAMES, *MOMENTS, *QUANTILES, *COMPOUND]
+    "text",
+    [
+        *COUNTS,
+        *CASES,
+        *FUNCTIONS,
+        *CONSTANTS,
+        *TEXTS,
+        *DATES,
+        *DERIVED,
+        *NAMES,
+        *MOMENTS,
+        *QUANTILES,
+        *COMPOUND,
+        *OF_GROUPS,
+    ],
 )
 def test_answers_are_those_of_plain_sql(pair, text):
     pair.check(text, ordered="ORDER BY" in text)

@@ -22,11 +22,12 @@ from deniable.arrays import Booleans, Floats, Integers
 from deniable.queries.answers.added_biases import products_of_both
 from deniable.queries.answers.allowed import Allowed, cut
 from deniable.queries.answers.answer_options import DEFAULTS, AnswerOptions
+from deniable.queries.answers.known_spread import without_spread
 from deniable.queries.answers.ratio_intervals import SHARP, ratio_interval, ratio_of
 from deniable.queries.answers.result import UNCLEAR, Estimate, Result, are_years
 from deniable.queries.planning.known_sums import without_known
 from deniable.queries.question.formula import CLEAR, Applied, Formula, Moment, evaluate, moments_of
-from deniable.queries.question.question import NO_ROW, AnswerColumn, Having, HavingComparison, Ordering, Question
+from deniable.queries.question.question import AnswerColumn, Having, HavingComparison, Ordering, Question
 from deniable.tables.schema.rounds import FRESH, ROTATING, Rounds
 from deniable.wording import counted, percent
 
@@ -139,7 +140,7 @@ def _covariance(question: Question, moments: Moments, single_rows: bool, used: s
     if moments.pooled or moments.others is not None or not single_rows:
         return crude  # what another population contributes is not once or not at all
     if not counts:
-        return _without_spread(question, moments, crude, sorted(used))
+        return without_spread(question.products, sums, crosses, users, crude, sorted(used))
     # Every user counts once or not at all, and the number of those who do is a moment itself: its variance is known.
     count = sums[:, counts[0]]
     error = np.sqrt(np.maximum(moments.crosses[:, counts[0], counts[0]] - count, 0.0))
@@ -150,34 +151,14 @@ def _covariance(question: Question, moments: Moments, single_rows: bool, used: s
     mine = sorted({*used, counts[0]})
     slack = -1e-9 * np.einsum("gii->gi", moments.crosses)[:, mine]
     fits = clear & (np.einsum("gii->gi", sharper)[:, mine] >= slack).all(axis=1)
-    return _without_spread(question, moments, np.where(fits[:, None, None], sharper, crude), sorted(used))
-
-
-def _without_spread(question: Question, moments: Moments, covariances: Floats, used: list[int]) -> Floats:
-    """Covariances without what people are worth differently, as far as that is known.
-
-    They are Σ W·Wᵀ less a lower bound of Σ f·fᵀ. As much more of it as is clear is subtracted: what the estimate of
-    Σ f·fᵀ is above the bound, times the share of it that its standard errors leave.
-    """
-    products = question.products
-    if any((first, second) not in products for first in used for second in used):
-        return covariances
-    numbers = np.array([[products[first, second] for second in used] for first in used])
-    mine = np.ix_(range(len(moments.sums)), used, used)
-    squares = moments.crosses - moments.between
-    excess = np.where(numbers == NO_ROW, 0.0, moments.sums[:, numbers]) - (squares - covariances)[mine]
-    own = np.diagonal(numbers)
-    spread = np.square(moments.sums[:, own]) / np.maximum(moments.users, 1.0)[:, None]
-    errors = np.sqrt(np.maximum(squares[:, own, own] - spread, 0.0))
-    beyond, scale = np.einsum("gii->gi", excess), np.einsum("gii->gi", moments.crosses[mine])
-    known = np.clip(np.divide(beyond - errors, beyond, out=np.zeros_like(beyond), where=beyond > 0), 0.0, 1.0)
-    # Of those who count the bound is what they add up to: there is nothing beyond it but rounding.
-    share = np.where(np.abs(beyond) > 1e-9 * scale, known, 1.0).min(axis=1)
-    less = covariances[mine] - share[:, None, None] * excess
-    valid = np.linalg.eigvalsh(less)[:, 0] >= -1e-9 * scale.max(axis=1)
-    result = covariances.copy()
-    result[mine] = np.where(valid[:, None, None], less, covariances[mine])
-    return result
+    return without_spread(
+        question.products,
+        sums,
+        crosses,
+        users,
+        np.where(fits[:, None, None], sharper, crude),
+        sorted(used),
+    )
 
 
 def answer(

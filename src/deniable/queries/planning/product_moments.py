@@ -76,15 +76,15 @@ def with_products(question: Question) -> Question:
     return replace(question, moments=tuple(listed), products=products)
 
 
-def _product(one: MomentOf, other: MomentOf) -> tuple[Term, ...]:
+def _product(first: MomentOf, second: MomentOf) -> tuple[Term, ...]:
     """The terms of the product of what a row adds to two moments."""
-    if one.indicator and one.region == other.region:
-        return other.terms
-    if other.indicator and one.region == other.region:
-        return one.terms
+    if first.indicator and first.region == second.region:
+        return second.terms
+    if second.indicator and first.region == second.region:
+        return first.terms
     made = []
-    for left in one.terms:
-        for right in other.terms:
+    for left in first.terms:
+        for right in second.terms:
             conditions = with_groups(left.conditions, right.conditions)
             if all(mask.any() for mask in conditions.values()):
                 measures = with_groups(left.measures, right.measures)

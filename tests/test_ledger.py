@@ -274,6 +274,19 @@ def test_links_lead_to_one_ledger_and_second_names_are_refused(path, tmp_path):
         ledger.charge(HALF, what="shop")
 
 
+def test_a_memory_is_another_file(path, tmp_path):
+    ledger = dn.Ledger(path, limit=8.0)
+    (tmp_path / "link").symlink_to(path)
+    for memory in (path, str(tmp_path / "link")):
+        for made in (
+            lambda memory=memory: SHOP.client(memory, ledger=ledger),
+            lambda memory=memory: ToPLClient(1.0, 9, memory, ledger=ledger),
+        ):
+            with pytest.raises(InvalidParameter, match=r"ledger and the memory are one file\. .*Use two files"):
+                made()
+    assert ledger.spent == 0
+
+
 def test_a_clock_that_goes_back_is_refused_and_times_never_do(path):
     now = [1_000_000.0]
     ledger = dn.Ledger(path, limit=8.0, clock=lambda: now[0])

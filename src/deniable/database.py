@@ -58,7 +58,7 @@ class JointDatabase(Database):
         """Answer a question over all users, each under her own design. See `Database.sql`."""
         if options.postprocess is not None:
             raise QueryRefused("postprocess is for one group of users", "Leave it out, or ask a group of .groups.")
-        parts = [group._part(text, options, guard=True) for group in self.groups]
+        parts = [group._part(text, options, guard=True, alone=False) for group in self.groups]
         if parts[0].plan.keyed is not None:
             problem = "several groups of users cannot be joined with another population"
             raise QueryRefused(problem, "Ask each group of .groups.")

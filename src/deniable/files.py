@@ -41,6 +41,14 @@ def try_lock(descriptor: int) -> bool:
     return True
 
 
+def is_same_path(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> bool:
+    """Whether two paths lead to one file, which need not exist."""
+    try:
+        return Path(first).resolve() == Path(second).resolve()
+    except (OSError, RuntimeError):  # a link to itself, which is refused when it is locked
+        return False
+
+
 class InUse(Failure):
     """Another process, or another thread of this one, holds the lock."""
 

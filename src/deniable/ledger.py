@@ -30,7 +30,7 @@ from pathlib import Path
 from deniable.accounting import Neighbours, Spending, Unit
 from deniable.checks import check_number
 from deniable.errors import BudgetExceeded, Failure, InvalidParameter
-from deniable.files import LockedFile
+from deniable.files import LockedFile, is_same_path
 from deniable.ledger_entries import Book, Charge, DamagedLedger, LedgerEntry, seconds, stamped
 from deniable.private_folders import private_folder
 
@@ -116,6 +116,10 @@ class Ledger:
     def spent_on(self, unit: Unit) -> tuple[Fraction, Fraction]:
         """ε and δ of all charges that protect this unit."""
         return self._read().spent(unit)
+
+    def is_kept_in(self, path: str | PathLike[str]) -> bool:
+        """Whether the ledger is this file: memories and queues need others."""
+        return is_same_path(self._path, path)
 
     # Charging ------------------------------------------------------------------------------------------------------
 

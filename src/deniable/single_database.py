@@ -41,6 +41,7 @@ from deniable.queries.parsing.statements import ASKING, statements_of
 from deniable.queries.planning.bounding_plan import BoundingPlans, bounding_plans
 from deniable.queries.planning.kept_plans import Kept, KeptOfPlans
 from deniable.queries.planning.plan import Plan, make_plan
+from deniable.queries.planning.product_moments import with_known_spread
 from deniable.queries.weights.table_plan import DIRECT
 from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.specification.runs import is_simulation
@@ -57,12 +58,12 @@ class Database:
     >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
     >>> print(db.sql("SELECT AVG(age) AS age FROM users"))
       age   95 % interval
-    25.60  23.84 to 27.36
+    25.60  23.84 to 27.35
     simulation: no privacy
     """
 
     __slots__ = (
-        "_bounds", "_drawn", "_found", "_learnt", "_pairs", "_plans", "_revised", "_word_notes",
+        "_bounds", "_drawn", "_found", "_learnt", "_pairs", "_plans", "_revised", "_sharper", "_word_notes",
         "collection", "dimensions", "engine",
     )  # fmt: skip
 
@@ -78,6 +79,7 @@ class Database:
         self._learnt = LearntTables(engine)
         self._found = FoundInTables.of(engine) if listed is None else None
         self._revised = KeptOfPlans[Plan]()
+        self._sharper = KeptOfPlans[Plan]()
         self._bounds = KeptOfPlans[BoundingPlans | None]()
 
     @property
@@ -166,7 +168,7 @@ class Database:
         consistent = options.postprocess is not None
         if consistent and (self.collection.grids is None or options.unbiased):
             raise QueryRefused("postprocess is for grids and biased", "Leave it out, or unbiased.")
-        plan, moments, model, contradicted = self._part(text, options, guard=not consistent)
+        plan, moments, model, contradicted = self._part(text, options, guard=not consistent, alone=not consistent)
         single_rows = self._counts_once(plan)
         result = answer(
             plan.question,
@@ -180,12 +182,8 @@ class Database:
         # What is known without any report is consistent as it is.
         if consistent and any(part.views for table in plan.tables for part in table.parts):
             result = consistent_answer(plan, self._moments, result.answers, options)
-        notes = (
-            *result.notes,
-            *self._word_notes,
-            *([GUARDED] if contradicted else []),
-            *self._drawn.notes(plan.question.tables),
-        )
+        of_guard = (GUARDED,) if contradicted else ()
+        notes = (*result.notes, *self._word_notes, *of_guard, *self._drawn.notes(plan.question.tables))
         return replace(result, notes=notes, simulation=self.simulation)
 
     def _counts_once(self, plan: Plan) -> bool:
@@ -206,9 +204,10 @@ class Database:
         moments = self._moments(plan)
         return Prefixes(moments, model_spread(plan, moments), self._counts_once(plan))
 
-    def _part(self, text: str, options: AnswerOptions, *, guard: bool) -> ReportedPart:
-        """What the reports say about a question."""
+    def _part(self, text: str, options: AnswerOptions, *, guard: bool, alone: bool) -> ReportedPart:
+        """What the reports say about a question; unless it is for this answer `alone`, no more than it asks."""
         plan = self.revised(self._planned(text, options))
+        plan = self._sharper.get(plan, lambda: with_known_spread(plan)) if alone else plan
         for name in rows_of_reports(plan, self.stores):
             check_believed(name, self.stores, self.refused)
         moments = self._moments(plan)

@@ -102,6 +102,14 @@ def test_a_plan_is_printed_and_written_next_to_the_specification(specification, 
     assert "does not exist" in nowhere.stderr
 
 
+def test_plan_names_the_server_where_devices_have_assigned_coins(tmp_path):
+    text = 'epsilon = 2.0\ncoins = "assigned"\n[tables.t]\nattributes.age = { kind = "ordinal", low = 0, high = 9 }\n'
+    (tmp_path / "s.toml").write_text(text)
+    (tmp_path / "q.sql").write_text("SELECT COUNT(*) FROM t WHERE age < 3")
+    text = printed("plan", str(tmp_path / "s.toml"), str(tmp_path / "q.sql"), "--users", "500")
+    assert "Collect with it: deniable serve --init, or deniable perturb." in text
+
+
 def test_explanations(tmp_path):
     random = np.random.default_rng(1)
     frame = pa.table({"uid": np.arange(2_000), "age": random.integers(1, 96, 2_000), "kind": ["a", "b"] * 1_000})

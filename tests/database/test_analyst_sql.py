@@ -131,10 +131,48 @@ COMPOUND = [
     "WITH t AS (SELECT kind AS k, age FROM people) SELECT k, COUNT(*) AS n FROM t GROUP BY k UNION ALL SELECT 'all', COUNT(*) FROM t",
     "SELECT COUNT(*) AS n, 'x' AS label FROM people",
 ]
+OF_GROUPS = [
+    "SELECT kind, COUNT(*) AS n FROM people GROUP BY kind HAVING kind = 'd' OR COUNT(*) > 160",
+    "SELECT kind, COUNT(*) AS n FROM people GROUP BY kind HAVING NOT (kind = 'd' AND COUNT(*) > 5) AND COUNT(*) > 0",
+    "SELECT kind, flag, AVG(age) AS a FROM people GROUP BY kind, flag HAVING (kind = 'a' AND NOT flag) OR AVG(age) > 5",
+    "SELECT city, COUNT(*) AS n FROM people GROUP BY city HAVING NOT (city = 'Rome' OR COUNT(*) < 10)",
+    "SELECT city, COUNT(*) AS n FROM people GROUP BY city HAVING city IS NULL OR COUNT(*) > 150",
+    "SELECT kind, MAX(n) AS m FROM (SELECT kind, flag, COUNT(*) AS n FROM people GROUP BY kind, flag) t GROUP BY kind",
+    "SELECT flag, MAX(n) AS m, MIN(n) AS l, AVG(n) AS a, SUM(n) AS s "
+    "FROM (SELECT kind, flag, COUNT(*) AS n FROM people GROUP BY kind, flag) t GROUP BY flag ORDER BY m DESC",
+    "SELECT MAX(n) AS m FROM (SELECT kind, COUNT(*) AS n FROM people GROUP BY kind) t LIMIT 10",
+    "SELECT kind AS k, MIN(a) AS m FROM (SELECT kind, flag, AVG(age) AS a FROM people GROUP BY kind, flag) t "
+    "GROUP BY kind ORDER BY kind LIMIT 2",
+    "WITH t AS (SELECT kind, flag, COUNT(*) AS n FROM people GROUP BY kind, flag) SELECT flag, MAX(n) AS m FROM t GROUP BY flag",
+    # As Superset limits the series of a chart.
+    "SELECT kind AS kind, flag AS flag, COUNT(*) AS count FROM people JOIN (SELECT kind AS kind__, COUNT(*) AS mme_inner__ "
+    "FROM people GROUP BY kind ORDER BY mme_inner__ DESC LIMIT 2) AS anon_1 ON kind = kind__ GROUP BY kind, flag ORDER BY kind, flag",
+    "SELECT people.flag, SUM(people.age) AS n FROM people JOIN (SELECT kind AS k, flag AS f, SUM(age) AS s FROM people WHERE "
+    "age > 2 GROUP BY kind, flag ORDER BY s DESC LIMIT 3) AS top ON people.kind = top.k AND people.flag = top.f GROUP BY people.flag ORDER BY people.flag",
+    "SELECT kind, COUNT(*) AS n FROM people WHERE kind IN (SELECT kind FROM people GROUP BY kind ORDER BY COUNT(*) DESC LIMIT 2) "
+    "GROUP BY kind ORDER BY kind",
+    "SELECT COUNT(*) AS n FROM people WHERE kind NOT IN (SELECT kind FROM people GROUP BY kind HAVING COUNT(*) > 160) AND age > 3",
+    "SELECT sector, COUNT(*) AS n FROM people JOIN jobs USING (uid) JOIN (SELECT city AS c, COUNT(*) AS m FROM people "
+    "GROUP BY 1 ORDER BY m DESC LIMIT 2) AS lim ON people.city = lim.c GROUP BY sector ORDER BY sector",
+]
 
 
 @pytest.mark.parametrize(
-    "text", [*COUNTS, *CASES, *FUNCTIONS, *CONSTANTS, *TEXTS, *DATES, *DERIVED, *NAMES, *MOMENTS, *QUANTILES, *COMPOUND]
+    "text",
+    [
+        *COUNTS,
+        *CASES,
+        *FUNCTIONS,
+        *CONSTANTS,
+        *TEXTS,
+        *DATES,
+        *DERIVED,
+        *NAMES,
+        *MOMENTS,
+        *QUANTILES,
+        *COMPOUND,
+        *OF_GROUPS,
+    ],
 )
 def test_answers_are_those_of_plain_sql(pair, text):
     pair.check(text, ordered="ORDER BY" in text)

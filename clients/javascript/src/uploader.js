@@ -13,7 +13,7 @@ import { checkUser } from "./report.js";
 import { alone, checkStore, readContent, writeContent } from "./stores.js";
 
 const FORMAT = "queue",
-  REPAIR = "Remove it and add the rows again: nothing is spent.";
+  REPAIR = "Unless it is another store, remove it and add the rows again: nothing is spent.";
 const MOST_QUEUED = 10_000,
   REPORTS_AT_ONCE = 100,
   KEEPALIVE_BYTES = 60_000;

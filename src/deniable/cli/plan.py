@@ -13,6 +13,7 @@ from deniable.cli.sql_text import questions_about
 from deniable.cli.terminal import WHOLE, count, progress, show, table
 from deniable.collection import Collection
 from deniable.errors import BadInput
+from deniable.tables.schema.report_format import ASSIGNED
 from deniable.wording import counted
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def plan(
         click.echo(str(proposal.looks))
     click.echo(proposal.advice)
     proposal.collection.save(target)
-    click.echo(f"Wrote {target}. Collect with it: deniable perturb.")
+    click.echo(f"Wrote {target}. Collect with it: {_collecting(proposal.collection)}.")
 
 
 @click.command()
@@ -139,12 +140,17 @@ def fit(
         click.echo("Nothing was written. Name a file with -o.")
         return
     grid.collection.save(out)
-    click.echo(f"Wrote {out}. Collect with it: deniable perturb.")
+    click.echo(f"Wrote {out}. Collect with it: {_collecting(grid.collection)}.")
 
 
 def _check_folder(target: Path) -> None:
     if not target.parent.is_dir():
         raise BadInput(f"the folder of {target.name!r} does not exist. Nothing was fitted. Make it first.")
+
+
+def _collecting(collection: Collection) -> str:
+    """The commands that collect: with assigned coins, devices are meant to report by themselves."""
+    return "deniable serve --init, or deniable perturb" if collection.coins == ASSIGNED else "deniable perturb"
 
 
 def _show_fit(grid: Fit[Collection]) -> None:

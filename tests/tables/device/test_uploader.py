@@ -219,6 +219,12 @@ def test_settings_that_cannot_be(tmp_path):
     unnamed = SHOP.with_settings(name=None).client(user="7")
     with pytest.raises(InvalidParameter, match="collection has no name"):
         Uploader(unnamed, "http://127.0.0.1:9", user="7", queue=tmp_path / "queue.json")
+    memory, ledger = tmp_path / "memory.json", tmp_path / "ledger.json"
+    (tmp_path / "link.json").symlink_to(memory)
+    kept = SHOP.client(memory, user="7", ledger=Ledger(ledger, limit=4.0))
+    for queue in (memory, ledger, tmp_path / "link.json"):  # "damaged, remove it" would be bad advice
+        with pytest.raises(InvalidParameter, match=r"queue is the file of the memory or of the ledger\."):
+            Uploader(kept, "http://127.0.0.1:9", user="7", queue=queue)
     shown = repr(Uploader(client, "http://me:secret@127.0.0.1:9/x", "token", user="7", queue=tmp_path / "queue.json"))
     assert shown == "Uploader(http://127.0.0.1:9)"
 

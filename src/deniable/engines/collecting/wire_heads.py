@@ -13,7 +13,7 @@ from deniable.mechanisms._compiled import compiled
 from deniable.tables.schema.report_format import COIN_MODES, FIELD_BYTES, REPORT_BYTES, REPORT_VERSION
 
 _ENDS = tuple(accumulate(FIELD_BYTES.values()))
-# Pairs, so that the loop below is compiled for any two numbers instead of once for each place.
+# Pairs, so that the loop below is compiled for any two numbers instead of once for each field.
 (_VERSION, _), (_COINS, _), _SLOT, _ROUND, _TAG, _VIEW, _SEED, _Y = (
     (end - size, end) for end, size in zip(_ENDS, FIELD_BYTES.values(), strict=True)
 )
@@ -55,9 +55,9 @@ def read_heads(rules: HeadRules, reports: bytes, readable: Booleans) -> WireHead
 
 
 @compiled
-def _number(rows: Any, row: Any, place: Any) -> Any:
+def _number(rows: Any, row: Any, span: Any) -> Any:
     number = np.uint64(0)
-    for byte in range(place[0], place[1]):
+    for byte in range(span[0], span[1]):
         number = number << np.uint64(8) | np.uint64(rows[row, byte])
     return number
 

@@ -232,7 +232,7 @@ class Program:
 
     def _one_by_one(self, view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Floats:
         out = np.empty((view.size, self.columns))
-        _contribute(view, seed, y, *self.arrays, out)
+        _contribute(_read_as(np.uint32, view), _read_as(np.uint32, seed), _read_as(np.int64, y), *self.arrays, out)
         return out
 
     def _by_view(self, view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Floats:
@@ -240,6 +240,13 @@ class Program:
         out = np.tile(self.arrays[-1][0][:, None], (1, view.size))
         place_contributions(order.seed, order.y, order.positions, *self.slot_ranges(order), *self.arrays[1:], out)
         return out.T
+
+
+def _read_as(kind: type, column: NDArray[Any]) -> NDArray[Any]:
+    """A column of reports as one kind of array, wherever it is from: a loop is compiled anew for each kind."""
+    read: NDArray[Any] = np.ascontiguousarray(column, dtype=kind).view()
+    read.flags.writeable = False
+    return read
 
 
 def _keys(view: ViewWeights) -> tuple[Words32, Words32]:

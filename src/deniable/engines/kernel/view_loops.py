@@ -225,6 +225,8 @@ def add_view_moments(
     supported, values = np.empty(block), np.empty((bases.shape[1], block))
     outcomes = sums.shape[1]
     combined = np.empty((outcomes if plain_from < 0 else 0, block))
+    # Loops that are called with literals are compiled once for each.
+    first_outcome, single = np.int64(0), np.int64(1)
     for slot in range(1, starts.size):
         first, last = rows_of[slot], rows_of[slot + 1]
         if bucket_starts[slot] == NAMED and ends[slot] > starts[slot]:
@@ -238,10 +240,12 @@ def add_view_moments(
                     for entry in range(column_starts[row], column_starts[row + 1]):
                         values[columns[entry], 0] += coefficients[entry]
                 if plain_from < 0:
-                    _outcomes_of(values, 1, term_starts, term_coefficients, term_factors, combined)
-                    _add_moments(combined, 0, 1, moments, float(counts[row - first]), sums[slot], crosses)
+                    _outcomes_of(values, single, term_starts, term_coefficients, term_factors, combined)
+                    _add_moments(
+                        combined, first_outcome, single, moments, float(counts[row - first]), sums[slot], crosses
+                    )
                 else:
-                    _add_moments(values, plain_from, 1, moments, float(counts[row - first]), sums[slot], crosses)
+                    _add_moments(values, plain_from, single, moments, float(counts[row - first]), sums[slot], crosses)
             continue
         for start in range(starts[slot], ends[slot], block):
             end = min(start + block, ends[slot])
@@ -269,7 +273,7 @@ def add_view_moments(
             )
             if plain_from < 0:
                 _outcomes_of(values, size, term_starts, term_coefficients, term_factors, combined)
-                _add_moments(combined, 0, size, moments, 1.0, sums[slot], crosses)
+                _add_moments(combined, first_outcome, size, moments, 1.0, sums[slot], crosses)
             else:
                 _add_moments(values, plain_from, size, moments, 1.0, sums[slot], crosses)
 

@@ -1,9 +1,10 @@
 """Moments → answers: values, standard errors and intervals, and what ORDER BY, HAVING and LIMIT make of them.
 
 Users are independent, so the covariance of the moments is Σ W·Wᵀ − Σ f·fᵀ over users, W being what a user's reports
-contribute and f what her rows are worth. The first sum comes from the same pass as the answer. The second is not
-known, but it is at least S·Sᵀ/C, where S are the moments and C is the number of users that they add up. So stated
-errors are a little too large, never too small.
+contribute and f what her rows are worth. The first sum comes from the same pass as the answer. The second is at least
+S·Sᵀ/C, where S are the moments and C is the number of users that they add up. Where the question adds it up as moments
+of its own (`planning/product_moments.py`), the rest of it is subtracted too, less its standard error. So stated errors
+are a little too large, not too small.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from deniable.arrays import Booleans, Floats, Integers
 from deniable.queries.answers.added_biases import products_of_both
 from deniable.queries.answers.allowed import Allowed, cut
 from deniable.queries.answers.answer_options import DEFAULTS, AnswerOptions
+from deniable.queries.answers.known_spread import without_spread
 from deniable.queries.answers.ratio_intervals import SHARP, ratio_interval, ratio_of
 from deniable.queries.answers.result import UNCLEAR, Estimate, Result, are_years
 from deniable.queries.planning.known_sums import without_known
@@ -135,8 +137,10 @@ def _covariance(question: Question, moments: Moments, single_rows: bool, used: s
     counts = [
         number for number, moment in enumerate(question.moments) if moment.indicator and {moment.region} == regions
     ]
-    if moments.pooled or moments.others is not None or not (single_rows and counts):
+    if moments.pooled or moments.others is not None or not single_rows:
         return crude  # what another population contributes is not once or not at all
+    if not counts:
+        return without_spread(question.products, sums, crosses, users, crude, sorted(used))
     # Every user counts once or not at all, and the number of those who do is a moment itself: its variance is known.
     count = sums[:, counts[0]]
     error = np.sqrt(np.maximum(moments.crosses[:, counts[0], counts[0]] - count, 0.0))
@@ -147,7 +151,14 @@ def _covariance(question: Question, moments: Moments, single_rows: bool, used: s
     mine = sorted({*used, counts[0]})
     slack = -1e-9 * np.einsum("gii->gi", moments.crosses)[:, mine]
     fits = clear & (np.einsum("gii->gi", sharper)[:, mine] >= slack).all(axis=1)
-    return np.where(fits[:, None, None], sharper, crude)
+    return without_spread(
+        question.products,
+        sums,
+        crosses,
+        users,
+        np.where(fits[:, None, None], sharper, crude),
+        sorted(used),
+    )
 
 
 def answer(

@@ -30,6 +30,7 @@ from deniable.queries.parsing.scope import Node, Scope
 from deniable.queries.parsing.source_names import conjuncts
 from deniable.queries.parsing.where import condition_rows, rows_asked, without_parentheses
 from deniable.queries.question.conditions import Conjunction, both
+from deniable.queries.question.formula import Number
 from deniable.queries.question.partners import settled, with_partner
 from deniable.queries.question.public_trees import PublicFactor, PublicTest
 from deniable.queries.question.question import (
@@ -210,6 +211,15 @@ def _having(draft: Draft, collector: SumCollector, node: Node) -> Having:
 
     if isinstance(node, exp.Paren):
         return _having(draft, collector, node.this)
+    meant = _with_items(draft, node)
+    if not meant.find(exp.AggFunc, exp.Subquery) and meant.find(exp.Column) and _is_of_groups(draft, meant):
+        # All rows of a group meet it, or none does, and then no report adds to their number.
+        return HavingComparison("<>", collector.formula(exp.CountIf(this=meant.copy())), Number(0.0))
+    if isinstance(node, exp.Not) and isinstance(inner := without_parentheses(node.this), (exp.And, exp.Or)):
+        sides = [exp.Not(this=exp.Paren(this=side.copy())) for side in (inner.left, inner.right)]  # NULL stays NULL
+        return _having(
+            draft, collector, (exp.Or if isinstance(inner, exp.And) else exp.And)(this=sides[0], expression=sides[1])
+        )
     if isinstance(node, exp.Not):
         return HavingLogic("not", (_having(draft, collector, node.this),))
     if isinstance(node, (exp.And, exp.Or)):

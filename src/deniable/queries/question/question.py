@@ -14,6 +14,8 @@ from deniable.queries.question.formula import Formula
 from deniable.queries.question.public_trees import PublicFactor, PublicTest
 
 MOST_GROUPS = 10_000
+NO_ROW = -1
+"""In the place of a moment: no row can add to it."""
 ERROR_COLUMNS = ("_stderr", "_low", "_high", "_model")
 """Endings of the columns that an exported answer adds for its errors."""
 
@@ -174,6 +176,9 @@ class Question:
     """What a reader of the answer should know about the question."""
     keyed: KeyJoin | None = None
     """A table of another population that takes part, besides `tables`."""
+    products: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """For two moments the one that adds up the products of what a row adds to them, or `NO_ROW`, where that is asked.
+    """
 
     @property
     def has_no_group(self) -> bool:

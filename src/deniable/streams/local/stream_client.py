@@ -25,7 +25,7 @@ from deniable.locking import Turn, in_turn
 from deniable.simulation import SimulatedDraws, is_simulated
 from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.stream_report import FIRST, SECOND, StreamReport
-from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with, name_of_draw
+from deniable.tables.device.sent_reports import ReportMemory, alone_with, memory_of, name_of_draw
 
 ABOVE_BOUND, BELOW_ZERO, NOT_A_NUMBER = "above the bound", "below zero", "not a number"
 
@@ -61,9 +61,7 @@ class ToPLClient:
         check_randbelow(randbelow, epsilon, simulation=simulation)
         self.simulation = simulation or is_simulated(randbelow)
         self._randbelow = SimulatedDraws(randbelow) if self.simulation else randbelow
-        self._memory: ReportMemory = (
-            FileMemory(memory) if isinstance(memory, (str, Path)) else ProcessMemory() if memory is None else memory
-        )
+        self._memory = memory_of(memory, ledger)
         self._alone = alone_with(self._memory)
         self._ledger = ledger
         self._turn = Turn()

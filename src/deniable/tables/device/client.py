@@ -29,9 +29,9 @@ from deniable.tables.device.lifetimes import Lifetime, StickyDraws
 from deniable.tables.device.randomising import drawn_view, randomise
 from deniable.tables.device.sent_reports import (
     FileMemory,
-    ProcessMemory,
     ReportMemory,
     alone_with,
+    memory_of,
     name_of_draw,
     name_of_draw_at,
 )
@@ -90,15 +90,18 @@ class Client:
         self.simulation = simulation or is_simulated(randbelow)
         self._collection = collection
         self._randbelow = SimulatedDraws(randbelow) if self.simulation else randbelow
-        self._memory: ReportMemory = (
-            FileMemory(memory) if isinstance(memory, (str, Path)) else ProcessMemory() if memory is None else memory
-        )
+        self._memory = memory_of(memory, ledger)
         self._alone = alone_with(self._memory)
         self._ledger, self._clock = ledger, clock
         self.rejected: Counter[str] = Counter()
 
     def __repr__(self) -> str:
         return f"Client(collection {self._collection.sha256[:8]}{'; simulation' * self.simulation})"
+
+    def is_kept_in(self, path: str | Path) -> bool:
+        """Whether its memory or its ledger is this file."""
+        in_ledger = self._ledger is not None and self._ledger.is_kept_in(path)
+        return in_ledger or (isinstance(self._memory, FileMemory) and self._memory.is_kept_in(path))
 
     @property
     def collection(self) -> Specification:

@@ -13,8 +13,9 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from deniable.errors import Failure, InvalidData
-from deniable.files import LockedFile
+from deniable.errors import Failure, InvalidData, InvalidParameter
+from deniable.files import LockedFile, is_same_path
+from deniable.ledger import Ledger
 from deniable.locking import Turn
 from deniable.sealing import sealed, unsealed
 
@@ -48,6 +49,10 @@ class FileMemory(MutableMapping[str, str]):
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         self._held: LockedFile | None = None  # while somebody is alone with it
+
+    def is_kept_in(self, path: str | Path) -> bool:
+        """Whether the memory is this file."""
+        return is_same_path(self._path, path)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -102,6 +107,15 @@ def _read(content: bytes) -> dict[str, str] | None:
         return entries if all(_REPORTS.fullmatch(sent) for sent in entries.values()) else None
     except (ValueError, TypeError, AttributeError, RecursionError, InvalidData):
         return None
+
+
+def memory_of(memory: ReportMemory | str | Path | None, ledger: Ledger | None) -> ReportMemory:
+    """What remembers: a file where a path is given, and this process where nothing is."""
+    if not isinstance(memory, (str, Path)):
+        return ProcessMemory() if memory is None else memory
+    if ledger is not None and ledger.is_kept_in(memory):
+        raise InvalidParameter("ledger", "and the memory are one file", "Use two files.")
+    return FileMemory(memory)
 
 
 def name_of_draw_at(key: str) -> str:

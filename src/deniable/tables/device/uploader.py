@@ -80,6 +80,8 @@ class Uploader:
             raise InvalidParameter("user", problem, "Leave both out: uploads under pseudonyms are open, or mixed.")
         if user is None and not self._bundles:
             raise InvalidParameter("user", "is missing", "Pass the id under which the reports are sent.")
+        if client.is_kept_in(queue):
+            raise InvalidParameter("queue", "is the file of the memory or of the ledger", "Use a file of its own.")
         self._client, self._parts, self._token, self._user = client, parts, token, user if user is not None else ""
         self._path = f"{parts.path.rstrip('/')}/v1/collections/{quote(name, safe='')}/reports"
         self._queue, self._delay_s, self._sleep = Path(queue), delay_s, sleep

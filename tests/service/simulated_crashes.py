@@ -154,7 +154,7 @@ def simulate_two_servers(address):
             if not mine.exists():
                 init_folder(simulation.SHOP, mine, database=address)
         with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute("TRUNCATE deniable_reports, deniable_counts")
+            connection.execute("TRUNCATE deniable_reports, deniable_counts, deniable_writers")
             connection.execute("UPDATE deniable_rounds SET is_open = true")
         lives, model, ends = [simulation.Life(mine, reports) for mine in folders], simulation.Model(), 0
 

@@ -16,9 +16,10 @@ from deniable.engines.local import checked_rows, growing_layers
 from deniable.engines.local.growing_store import growing
 from deniable.errors import BadInput
 from deniable.service.collector import init_folder
-from deniable.stores.collector import settled_runs, sqlite_store
+from deniable.stores.collector import postgresql_store, settled_runs, sqlite_store
 from deniable.stores.collector.upload import Upload, UploadOutcome
 from deniable.tables.reports.report import parse
+from postgresql_server import new_database
 
 SHOP = dn.Collection(
     dn.Table("users", age=dn.Ordinal(1, 95)),
@@ -183,15 +184,17 @@ def contents(store, *, named=True):
 
 @pytest.mark.parametrize("few", [0, 512])
 @pytest.mark.parametrize("kind", ["one report", "several", "rounds"])
-def test_a_store_that_grows_is_what_is_read_at_once(tmp_path, monkeypatch, kind, few):
+@pytest.mark.parametrize("database", [False, True], ids=["file", "postgresql"])
+def test_a_store_that_grows_is_what_is_read_at_once(tmp_path, monkeypatch, database, kind, few):
     monkeypatch.setattr(checked_rows, "_FEW", few)
     monkeypatch.setattr(settled_runs, "PAGE_ROWS", 3)
     monkeypatch.setattr(sqlite_store, "PAGES_AT_ONCE", 2)
+    monkeypatch.setattr(postgresql_store, "MOST_GROWTH", 4)
     monkeypatch.setattr(growing_layers, "LARGEST_MERGED", 30)
     users = dn.Table("users", age=dn.Ordinal(1, 95), **({"many": 3, "tau": 2} if kind == "several" else {}))
     options = {"rounds": dn.Rounds(2, mode="fresh")} if kind == "rounds" else {}
     collection = dn.Collection(users, epsilon=2.0, coins="assigned", name="shop", **options)
-    init_folder(collection, tmp_path / "collected")
+    init_folder(collection, tmp_path / "collected", database=new_database() if database else None)
     folder = collector_folder(tmp_path / "collected")
     store = folder.open_store()
     if kind == "rounds":
@@ -202,7 +205,9 @@ def test_a_store_that_grows_is_what_is_read_at_once(tmp_path, monkeypatch, kind,
         checked_rows, "possible_rows", lambda *given: checked.append(given[2].num_rows) or possible(*given)
     )
     sent = reports_of(collection, [f"user {number}" for number in range(60)], 1 if kind == "rounds" else None)
+    other = folder.open_store() if database else store  # another writer
     for step in range(20):
+        store, other = other, store
         chosen = [sent.pop() for _ in range(min(source.randint(1, 6), len(sent)))]
         assert store.add(chosen) == [UploadOutcome.ACCEPTED] * len(chosen)
         if step % 5 == 4:  # what arrived goes elsewhere
@@ -221,6 +226,7 @@ def test_a_store_that_grows_is_what_is_read_at_once(tmp_path, monkeypatch, kind,
             assert grown.engine.refused == anew.engine.refused
     assert sum(checked) == sum(store.summary().counts.values())  # each once
     store.close()
+    other.close()
 
 
 def blocks(store):

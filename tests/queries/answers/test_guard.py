@@ -52,6 +52,23 @@ def test_groups_are_guarded_each():
     assert all(abs(each.value - PEOPLE / 2) < 5 * each.error for each in result.answers["n"])
 
 
+def test_a_pair_of_values_that_many_share_is_one_place():
+    """Half of the rows of a cell have the same two values: a question about these leaves borders of both attributes."""
+    table = dn.Table("t", x=dn.Ordinal(0, 199), y=dn.Ordinal(0, 199))
+    views = [dn.GridView({"x": 2, "y": 2})]
+    made = dn.Collection(table, epsilon=4.0, design="grid", grids={"t": views})
+    random = np.random.default_rng(4)
+    shared = np.arange(PEOPLE) < PEOPLE // 2
+    x, y = (np.where(shared, atom, random.integers(0, 200, PEOPLE)) for atom in (31, 12))
+    frame = {"uid": np.arange(PEOPLE), "x": x, "y": y}
+    answer = dn.connect(made.perturb(t=frame, source=dn.SeededSource(0), simulation=True)).sql(
+        "SELECT COUNT(*) FROM t WHERE x BETWEEN 30 AND 33 AND y = 12"
+    )
+    truth = ((x >= 30) & (x <= 33) & (y == 12)).sum()
+    assert abs(answer.scalar().value - truth) < 5 * answer.scalar().error
+    assert answer.scalar().interval[1] > truth
+
+
 def test_answers_that_agree_with_cells_are_left_alone():
     x = np.clip(np.random.default_rng(2).normal(15, 6, PEOPLE), 0, SIZE - 1).astype(int)
     database = opened(x)

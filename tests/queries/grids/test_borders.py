@@ -1,11 +1,14 @@
 """Constants of questions are borders of views, so that they are answered without assumptions, or a note says why."""
 
+import math
+
 import numpy as np
 import pytest
 
 import deniable as dn
 from deniable.errors import QueryRefused
-from deniable.queries.grids.candidate_cuts import finer_cut, follows, with_ends
+from deniable.mechanisms.local_hashing import LocalHashing
+from deniable.queries.grids.candidate_cuts import finer_cells, finer_cut, follows, with_ends
 from deniable.queries.grids.workload import changes
 
 PEOPLE = dn.Table("p", weeks=dn.Ordinal(0, 52), age=dn.Ordinal(0, 99))
@@ -133,3 +136,14 @@ def test_a_view_for_other_questions_has_borders_at_powers_of_ten(domain, near_ze
 def test_where_rows_were_seen_their_parts_are_borders():
     seen = np.full(10_000, 1e-4)
     assert 10 not in finer_cut(dn.Ordinal(0, 9_999), (), seen).places(10_000)
+
+
+def test_as_many_cells_as_reports_show_are_kept_for_other_questions():
+    """Where an even cell holds twice the standard error of its count, by the law of local hashing."""
+    epsilon, reports = 2.0, 1_500
+    cells = finer_cells(epsilon, reports)
+    oracle = LocalHashing(epsilon, cells)
+    p, q = float(oracle.p), float(oracle.q)
+    assert 1 / cells == pytest.approx(2 * math.sqrt(q * (1 - q) / (p - q) ** 2 / reports), rel=0.1)
+    assert finer_cells(0.1, reports) == 12
+    assert finer_cells(math.inf, reports) == finer_cells(8.0, reports) == 32

@@ -93,6 +93,36 @@ def test_the_same_bytes_are_repeated_and_other_bytes_refused(store):
     assert rows(store) == [("7", b"first", None), ("7", b"first", None), ("8", b"first", None)]
 
 
+def test_what_came_after_a_mark_is_told_once(store):
+    store.set_round(3, is_open=True)
+    store.add([sent(), sent(turn=3)])
+    first = store.since("users", 0, None)
+    assert [row.listed() for row in (first.settled, first.recent) if len(row.uids)] == [[("7", b"first", None)]]
+    store.add([sent(uid="8"), sent(), sent(table="orders")])
+    second = store.since("users", 0, first.mark)
+    told = [row for rows_ in (second.settled, second.recent) for row in rows_.listed()]
+    known = [] if second.replaces_recent else first.recent.listed()
+    assert sorted(first.settled.listed() + known + told) == sorted(rows(store))
+    third = store.since("users", 0, second.mark)
+    assert not len(third.settled.uids)
+    assert third.replaces_recent or not len(third.recent.uids)
+
+
+def test_what_another_server_commits_late_is_not_missed(tmp_path):
+    first, second = postgresql(tmp_path), postgresql(tmp_path)
+    first.add([sent(uid="before")])
+    connection = first._open_writer()
+    with connection.transaction():
+        first._add(connection, [sent(uid="late")])
+        second.add([sent(uid="early")])
+        growth = second.since("users", 0, None)
+        assert sorted(uid for uid, _, _ in growth.settled.listed()) == ["before", "early"]
+    growth = second.since("users", 0, growth.mark)
+    assert [uid for uid, _, _ in growth.settled.listed()] == ["late"]
+    first.close()
+    second.close()
+
+
 def test_public_values_are_part_of_what_was_sent(store):
     assert store.add([sent(public='{"city":"Rome"}'), sent(public='{"city":"Oslo"}')]) == [A, C]
     assert rows(store) == [("7", b"first", '{"city":"Rome"}')]

@@ -83,7 +83,6 @@ class GrowingLayers:
         while True:
             known = self._tables.get(name)
             growth = self._store.since(name, 0, None if known is None else known.mark)
-            assert growth is not None  # noqa: S101 - whoever made this has asked
             if known is None:
                 nothing = checked_rows(self._collection, name, StoredRows.of((), (), ()))
                 known = _GrownTable(

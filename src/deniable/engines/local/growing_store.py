@@ -22,7 +22,6 @@ from deniable.stores.collector.upload import CollectorStore, StoredRows, StoreMa
 from deniable.tables.reports.report_table import complete_users
 
 _MOST_ID_BYTES = 2**30
-_AFTER_ALL = StoreMark(2**62, 2**62)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,6 @@ class GrowingStore:
         while True:
             known, (name, _) = self._parts.get(part), part
             growth = self._store.since(*part, None if known is None else known.mark)
-            assert growth is not None  # noqa: S101 - `growing` has asked
             if known is None:
                 nothing = checked_rows(self._folder.collection, name, StoredRows.of((), (), ()))
                 known = _Part(nothing, nothing)
@@ -85,10 +83,8 @@ class GrowingStore:
 
 
 def growing(folder: CollectorFolder, store: CollectorStore) -> GrowingStore | GrowingLayers | None:
-    """A store that grows; None if it does not say what is new, or columns' types depend on all reports."""
+    """A store that grows; None if columns' types depend on all reports."""
     collection = folder.collection
     if folder.simulation or any(table.public for table in collection.tables):
-        return None
-    if store.since(collection.tables[0].name, 0, _AFTER_ALL) is None:
         return None
     return GrowingLayers(folder, store) if collection.rounds is None else GrowingStore(folder, store)

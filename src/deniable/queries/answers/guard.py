@@ -8,7 +8,8 @@ The same bounds limit what a model may say of itself. The further one, with its 
 at worst. An interval
 that reaches it covers for sure, so a model error is never larger. And it is never so small that an answer could be more
 than `FURTHEST` errors off, whatever the data is like. Where a question leaves the borders of cells in several places,
-this is granted to each of them, and places are taken to be off independently of each other.
+this is granted to each of them, and places are taken to be off independently of each other. Two attributes may be off
+in the same place: rows of a cell may share the values of both.
 
 A sum and a count of the same rows are off together, and their ratio by little. So what combines moments has the model
 error that follows from both, with the larger of the two limits, instead of one limit for each.

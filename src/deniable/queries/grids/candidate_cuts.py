@@ -7,6 +7,7 @@ only between neighbouring points, so that these answer conditions as cells do, a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,8 +22,10 @@ from deniable.tables.schema.grid_views import Cells, Cut, GridView, Points, with
 
 LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 """Numbers of even cells that are tried."""
-FINER_CELLS = 12
-"""Numbers of even cells for questions that nobody announced."""
+FEWEST_FINER, MOST_FINER = 12, 32
+"""How many even cells there are at least and at most for questions that nobody announced."""
+SHOWN = 2.0
+"""How many standard errors of its count an even one of them holds."""
 LADDER_STEPS = range(len(LADDER))
 
 
@@ -126,7 +129,17 @@ def with_ends(cut: Cut, size: int) -> Cut:
     return Cells(tuple(starts)) if isinstance(cut, Cells) and all(low < high for low, high in pairwise(starts)) else cut
 
 
-def finer_cut(domain: Private, borders: tuple[int, ...], seen: Floats | None) -> Cut:
+def finer_cells(epsilon: float, reports: float) -> int:
+    """How many even cells so many reports show: each holds, on average, `SHOWN` times the noise of its count.
+
+    Local hashing counts the part of rows in a cell with the variance 1/(reports·sinh²(ε/2)). Fewer cells hide where
+    rows are inside of them, which is all that matters if these share a value. More cells show such values only.
+    """
+    shown = math.sqrt(reports) * math.sinh(min(epsilon, MOST_FINER) / 2) / SHOWN
+    return int(min(max(shown, FEWEST_FINER), MOST_FINER))
+
+
+def finer_cut(domain: Private, borders: tuple[int, ...], seen: Floats | None, cells: int = FEWEST_FINER) -> Cut:
     """How an attribute is cut for questions that nobody announced: into its categories; or along borders, into more
     cells, even or with equal parts of the rows that were seen, and the ends.
 
@@ -135,15 +148,18 @@ def finer_cut(domain: Private, borders: tuple[int, ...], seen: Floats | None) ->
     """
     if isinstance(domain, Categorical):
         return Cells(domain.size)
-    even = _even_cells(min(FINER_CELLS, domain.size), seen)
-    further = {*borders, *(() if seen is not None or not isinstance(domain, Ordinal) else _powers_of_ten(domain))}
-    cells = Cells(tuple(sorted({*even.places(domain.size), *further}))) if further else even
-    return with_own_cell(with_ends(cells, domain.size), domain)
+    even = _even_cells(min(cells, domain.size), seen)
+    further = {
+        *borders,
+        *(() if seen is not None or not isinstance(domain, Ordinal) else _powers_of_ten(domain, cells)),
+    }
+    cut = Cells(tuple(sorted({*even.places(domain.size), *further}))) if further else even
+    return with_own_cell(with_ends(cut, domain.size), domain)
 
 
-def _powers_of_ten(domain: Ordinal) -> tuple[int, ...]:
+def _powers_of_ten(domain: Ordinal, cells: int) -> tuple[int, ...]:
     """Where they are, on both sides of zero, if the domain has it, and closer to it than half of an even cell."""
-    origin, half = origin_of(domain), domain.size // FINER_CELLS // 2
+    origin, half = origin_of(domain), domain.size // cells // 2
     steps = [10**digits for digits in range(1, len(str(half)) + 1) if 10**digits <= half]
     starts = [origin + step for step in steps] + [origin - step + 1 for step in steps]
     if 0 < origin < domain.size - 1 and steps:

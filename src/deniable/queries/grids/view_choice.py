@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from deniable.arrays import Floats
-from deniable.queries.grids.candidate_cuts import candidates, finer_cut, follows, with_ends
+from deniable.queries.grids.candidate_cuts import candidates, finer_cells, finer_cut, follows, with_ends
 from deniable.queries.grids.fitting_prior import where_asked
 from deniable.queries.grids.grid_cells import Asked, CellView
 from deniable.queries.grids.grid_weights import System, solve_grid
@@ -43,10 +43,10 @@ PRICE_OF_BORDERS = 1.25
 """By so much the error may rise for borders at all constants: what is not assumed cannot be wrong."""
 PRICE_OF_ENDS = 1.05
 """By so much it may rise for cells of the first and the last value, where heaps are most common."""
-KEPT_SHARE, MOST_KEPT = 0.05, 0.06
-"""The part of the reports about an attribute for questions outside the workload, and about all of them together."""
-FEW_PIECES = 10
-"""An attribute that a workload cuts into fewer pieces gets a view for other questions."""
+KEPT_SHARE = 0.075
+"""The part of the reports for questions outside the workload, about all attributes together."""
+FINER = 1.25
+"""An attribute that a workload cuts into so many times fewer pieces than reports show gets a view for other ones."""
 HARDLY = 0.004
 """A view with a smaller part of the reports is dropped."""
 DRAWING_ROUNDS = 6
@@ -121,18 +121,20 @@ class ViewSearch:
         if not self.keep_all or self.examples:
             return views
         added = []
+        reports = KEPT_SHARE * max((item.users for item in self.items), default=0.0) / len(self.table.private)
+        cells = finer_cells(self.epsilon, reports)
         for name, domain in zip(self.table.private, self.table.domains, strict=True):
             cuts = [view.axes[name] for view in views if name in view.axes]
             finest = max((len(cut.places(domain.size)) for cut in cuts), default=0)
             constants = borders(self.items, name)
             followed = tuple(each for each in constants if any(follows(cut, (each,), domain.size) for cut in cuts))
-            finer = finer_cut(domain, followed, self.seen.get(name))
-            if finest < min(FEW_PIECES, domain.size) and finest < len(finer.places(domain.size)):
+            finer = finer_cut(domain, followed, self.seen.get(name), cells)
+            if finest < min(cells / FINER, len(finer.places(domain.size))):
                 added.append(GridView({name: finer}))
         if not added:
             return views
-        share = min(KEPT_SHARE, MOST_KEPT / len(added))
-        weight = max(round(share * sum(view.weight for view in views) / (1 - share * len(added))), 1)
+        total = sum(view.weight for view in views)
+        weight = max(round(KEPT_SHARE / len(added) * total / (1 - KEPT_SHARE)), 1)
         return (*views, *(replace(view, weight=weight) for view in added))
 
     def _columns_about(

@@ -37,7 +37,11 @@ class BoundingPlans:
     low: Plan
     high: Plan
     ends: Floats
-    """private groups × moments: in how many places the question does not follow borders; at least one."""
+    """private groups × moments: in how many places the question does not follow borders; at least one.
+
+    A cell of several attributes, of one table or of several, may hold rows that share values of all of them. So these
+    are off in the same places, and those of the attribute with the most count.
+    """
 
 
 def bounding_plans(plan: Plan, learnt: Mapping[str, Learnt]) -> BoundingPlans | None:
@@ -177,13 +181,13 @@ class _BoundingColumns:
 
     def _open(self, product: Product, measured: set[str]) -> int:
         """Measures are off in all cells alike: in one place."""
-        view, total = self.view(product), 0
+        view, most = self.view(product), 0
         for name, values in product.conditions.items():
             low, high = self._bounds(view, name, values)
             open_values = low < high
             runs = int(np.count_nonzero(np.diff(open_values.astype(np.int8), prepend=0) == 1))
-            total += min(runs, 1) if name in measured else runs
-        return total
+            most = max(most, min(runs, 1) if name in measured else runs)
+        return most
 
 
 def _side(plan: Plan, books: Sequence[_BoundingColumns], upper: bool) -> TermTable:
@@ -223,10 +227,10 @@ def _ends(plan: Plan, books: Sequence[_BoundingColumns]) -> Floats:
     given = plan.term_table
     ends = np.ones(given.groups * given.moments)
     for owner, mine in zip(given.owners.tolist(), given.columns.tolist(), strict=True):
-        total = sum(
+        of_tables = (
             book.ends(number, table.asked[number]) for book, table, number in zip(books, plan.tables, mine, strict=True)
         )
-        ends[owner] = max(ends[owner], total)
+        ends[owner] = max(ends[owner], *of_tables)
     return ends.reshape(given.groups, given.moments)
 
 

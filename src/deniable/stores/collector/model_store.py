@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from deniable.stores.collector.upload import (
     ROWS_AT_ONCE,
     StoredRows,
+    StoreGrowth,
+    StoreMark,
     StoreSummary,
     Upload,
     UploadOutcome,
@@ -60,8 +62,14 @@ class ModelStore:
             _, _, uids, reports, publics = zip(*rows[first : first + ROWS_AT_ONCE], strict=True)
             yield StoredRows.of(uids, reports, publics)
 
-    def since(self, table: str, round_: int, mark: object) -> None:
-        """This store does not know what came when."""
+    def since(self, table: str, round_: int, mark: StoreMark | None) -> StoreGrowth:  # noqa: ARG002
+        """Everything, always: this store does not know what came when."""
+        nothing, everything = (
+            StoredRows.of((), (), ()),
+            [row for rows in self.read(table, round_) for row in rows.listed()],
+        )
+        recent = StoredRows.of(*zip(*everything, strict=True)) if everything else nothing
+        return StoreGrowth(nothing, recent, True, StoreMark())
 
     def summary(self) -> StoreSummary:
         """What is there."""

@@ -2,12 +2,18 @@
 
     deniable_settings (name, value)                                    format, and the specification's hash
     deniable_rounds   (number, is_open)
-    deniable_reports  (table_, round, uid, slot, report, public)       ids as bytes: they sort alike everywhere
+    deniable_reports  (table_, round, uid, slot, report, public,       ids as bytes: they sort alike everywhere
+                       writer, commit_)                                who added it, and in which commit
+    deniable_writers  (writer, commits)                                the last commit of every connection that adds
     deniable_counts   (table_, round, shard, rows)                     shards, so that servers need not wait
     deniable_changes  (version)
 
 Any number of servers add at the same time. Of two that add different bytes under one key, the database lets one be
 first. A round that is being closed waits for commits that began while it was open.
+
+Commits of one connection are numbered and come one after another, those of several do not. So whoever knows how far
+she has read of every writer knows what is new to her, and misses nothing that was committed late. After a lost
+connection nobody knows whether its last commit will be one: the next connection is another writer.
 """
 
 from __future__ import annotations
@@ -30,6 +36,8 @@ from deniable.stores.collector.upload import (
     Key,
     StoredRows,
     StoreFailure,
+    StoreGrowth,
+    StoreMark,
     StoreSummary,
     Upload,
     UploadOutcome,
@@ -37,9 +45,11 @@ from deniable.stores.collector.upload import (
     outcome,
 )
 
-POSTGRESQL_FORMAT = "1"
+POSTGRESQL_FORMAT = "2"
 _CONNECT_S = 10
 _SHARDS, _ATTEMPTS = 16, 5
+MOST_GROWTH = 1 << 18
+"""Reports that are read at once, and one commit more."""
 CREATION_LOCK = 4_703_661_205  # any number that no other program uses
 _DATABASE_SCHEMA = (
     "CREATE TABLE deniable_settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -48,12 +58,21 @@ _DATABASE_SCHEMA = (
     """CREATE TABLE deniable_counts (table_ TEXT, round BIGINT, shard INTEGER, rows BIGINT NOT NULL,
       PRIMARY KEY (table_, round, shard))""",
     """CREATE TABLE deniable_reports (table_ TEXT, round BIGINT, uid BYTEA, slot INTEGER,
-      report BYTEA NOT NULL, public BYTEA, PRIMARY KEY (table_, round, uid, slot))""",
+      report BYTEA NOT NULL, public BYTEA, writer BIGINT NOT NULL, commit_ BIGINT NOT NULL,
+      PRIMARY KEY (table_, round, uid, slot))""",
+    "CREATE INDEX deniable_reports_by_commit ON deniable_reports (table_, round, writer, commit_)",
+    "CREATE TABLE deniable_writers (writer BIGINT PRIMARY KEY, commits BIGINT NOT NULL)",
     "INSERT INTO deniable_changes VALUES (0)",
 )
 _INSERT_NEW = """INSERT INTO deniable_reports
-  SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bytea[], %s::integer[], %s::bytea[], %s::bytea[])
+  SELECT *, %s::bigint, %s::bigint
+  FROM unnest(%s::text[], %s::bigint[], %s::bytea[], %s::integer[], %s::bytea[], %s::bytea[])
   ON CONFLICT DO NOTHING RETURNING table_, round, uid, slot"""
+_WROTE = """INSERT INTO deniable_writers VALUES (%s, %s)
+  ON CONFLICT (writer) DO UPDATE SET commits = excluded.commits"""
+_AFTER = "FROM deniable_reports WHERE table_ = %s AND round = %s AND writer = %s AND commit_ > %s"
+_LAST_AT_ONCE = f"SELECT commit_ {_AFTER} ORDER BY commit_ OFFSET %s LIMIT 1"
+_NEWER = f"SELECT uid, report, public {_AFTER} AND commit_ <= %s"
 _STORED = """SELECT table_, round, uid, slot, report, public FROM deniable_reports
   JOIN unnest(%s::text[], %s::bigint[], %s::bytea[], %s::integer[]) AS asked (table_, round, uid, slot)
   USING (table_, round, uid, slot)"""
@@ -97,6 +116,7 @@ class PostgresqlStore:
         self._shard = secrets.randbelow(_SHARDS)
         self._closed = False
         self._writer: Connection | None = None
+        self._number, self._commits = 0, 0
         try:
             with as_failures():
                 self._open_writer()
@@ -115,7 +135,7 @@ class PostgresqlStore:
             except BaseException:  # nothing is ever added to a database that holds something else
                 connection.close()
                 raise
-            self._writer = connection
+            self._writer, self._number, self._commits = connection, secrets.randbits(62), 0
         return self._writer
 
     def _changed(self, change: Callable[[Connection], Given]) -> Given:
@@ -147,7 +167,7 @@ class PostgresqlStore:
             first.setdefault(upload.key, upload)
         # All servers insert in the order of keys, so that none waits for another that waits for it.
         new = sorted(upload for upload in first.values() if is_open.get(upload.round))
-        inserted = set(_keys(connection.execute(_INSERT_NEW, _columns(new, whole=True)))) if new else set()
+        inserted = self._inserted(connection, new) if new else set()
         asked = [upload for key, upload in first.items() if key not in inserted]
         held: dict[Key, Held] = {key: first[key][4:] for key in inserted}
         if asked:
@@ -164,6 +184,15 @@ class PostgresqlStore:
             connection.execute(_ADD_SHARD_COUNT, (table, number, self._shard, rows))
         return outcomes
 
+    def _inserted(self, connection: Connection, new: Sequence[Upload]) -> set[Key]:
+        """Insert what is not there, in a commit with a number of its own; returns what was inserted."""
+        self._commits += 1
+        written = (self._number, self._commits)
+        inserted = set(_keys(connection.execute(_INSERT_NEW, (*written, *_columns(new, whole=True)))))
+        if inserted:
+            connection.execute(_WROTE, written)
+        return inserted
+
     def read(self, table: str, round_: int) -> Iterator[StoredRows]:
         """The reports of a table and round as they were at one moment, ordered by id and slot."""
         with (
@@ -173,12 +202,21 @@ class PostgresqlStore:
         ):
             cursor.execute(_ROWS, (table, round_))
             while rows := cursor.fetchmany(ROWS_AT_ONCE):
-                uids, reports, publics = zip(*rows, strict=True)
-                texts = [None if public is None else public.decode() for public in publics]
-                yield StoredRows.of([uid.decode() for uid in uids], reports, texts)
+                yield _stored(rows)
 
-    def since(self, table: str, round_: int, mark: object) -> None:
-        """This store does not know what came when."""
+    def since(self, table: str, round_: int, mark: StoreMark | None) -> StoreGrowth:
+        """What came after a mark, or the first there is: whole commits."""
+        known, rows = dict(mark.commits) if mark is not None else {}, list[Any]()
+        with connected(self._url) as connection, connection.transaction(), connection.cursor(binary=True) as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            for writer, commits in cursor.execute("SELECT writer, commits FROM deniable_writers").fetchall():
+                while known.get(writer, 0) < commits and len(rows) < MOST_GROWTH:
+                    after = (table, round_, writer, known.get(writer, 0))
+                    last = cursor.execute(_LAST_AT_ONCE, (*after, MOST_GROWTH)).fetchone()
+                    known[writer] = commits if last is None else last[0]
+                    rows += cursor.execute(_NEWER, (*after, known[writer])).fetchall()
+        is_all = len(rows) < MOST_GROWTH
+        return StoreGrowth(_stored(rows), _stored(()), bool(rows), StoreMark(commits=known), is_all)
 
     def summary(self) -> StoreSummary:
         """What is there."""
@@ -226,6 +264,12 @@ class PostgresqlStore:
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.close()
+
+
+def _stored(rows: Sequence[Any]) -> StoredRows:
+    uids, reports, publics = zip(*rows, strict=True) if rows else ((), (), ())
+    texts = [None if public is None else public.decode() for public in publics]
+    return StoredRows.of([uid.decode() for uid in uids], reports, texts)
 
 
 def _columns(uploads: Sequence[Upload], *, whole: bool = False) -> tuple[list[Any], ...]:

@@ -310,7 +310,7 @@ class SqliteStore:
         """What came after a mark, or the first there is; no more pages at once than memory is made for."""
         with connected(self._path) as connection, as_failures(self._path):
             connection.execute("BEGIN")
-            now, known = StoreMark(*connection.execute(_MARK).fetchone()), mark or StoreMark(0, 0)
+            now, known = StoreMark(*connection.execute(_MARK).fetchone()), mark or StoreMark()
             moved = mark is None or now.page > known.page
             pages, last = newer_pages(connection, (table, round_), known.page, PAGES_AT_ONCE) if moved else ([], None)
             settled, recent = joined(pages).stored(), joined(()).stored()

@@ -87,8 +87,10 @@ class StoredRows(NamedTuple):
 class StoreMark(NamedTuple):
     """A moment of a store, as it numbers what it writes."""
 
-    page: int
-    arrival: int
+    page: int = 0
+    arrival: int = 0
+    commits: Mapping[int, int] = {}
+    """The last commit of every writer, where there are several."""
 
 
 class StoreGrowth(NamedTuple):
@@ -100,9 +102,9 @@ class StoreGrowth(NamedTuple):
     """What is not settled: all of it if `replaces_recent`, else only what arrived after the mark."""
     replaces_recent: bool
     mark: StoreMark
-    """This moment, or the last page that was read."""
+    """This moment, or how far was read."""
     is_all: bool = True
-    """Whether this is all; otherwise there are more pages, and nothing is said about what is not settled."""
+    """Whether this is all; otherwise there is more that has settled, and nothing is said about the rest."""
 
 
 ROWS_AT_ONCE = 1 << 14
@@ -124,8 +126,8 @@ class CollectorStore(Protocol):
     def read(self, table: str, round_: int) -> Iterator[StoredRows]:
         """The reports of a table and round as they were at one moment, ordered by id (as UTF-8 bytes) and slot."""
 
-    def since(self, table: str, round_: int, mark: StoreMark | None) -> StoreGrowth | None:
-        """What came after a mark, or the first there is; None in a store that does not know."""
+    def since(self, table: str, round_: int, mark: StoreMark | None) -> StoreGrowth:
+        """What came after a mark, or the first there is; no more at once than memory is made for."""
 
     def summary(self) -> StoreSummary:
         """What is there."""

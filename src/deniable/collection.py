@@ -316,12 +316,14 @@ def plan(
 
     start = _with_grids(tables, epsilon, settings)
     expected: dict[str, Any] = {"rows": rows, "matching": matching}
-    options: dict[str, Any] = {"only_workload": only_workload, **expected, "advance": advance or ignored}
+    options: dict[str, Any] = {"only_workload": only_workload, **expected}
+    told = advance or ignored
     if after is None:
-        return with_best_oracle(propose(start, fit_grids(start, users, workload, **options)), **expected)
+        fitted = fit_grids(start, users, workload, **options, advance=lambda part: told(0.8 * part))
+        return with_best_oracle(propose(start, fitted), **expected, advance=lambda part: told(0.2 * part))
     if after.collection.tables != start.tables:
         raise InvalidParameter("after", "is about other tables", "Plan the rest for the tables of the first look.")
-    return propose_after(after, start, users, workload, **options)
+    return propose_after(after, start, users, workload, **options, advance=told)
 
 
 def _with_grids(tables: Any, epsilon: float | None, settings: Mapping[str, Any]) -> Collection:

@@ -144,6 +144,16 @@ OF_GROUPS = [
     "SELECT kind AS k, MIN(a) AS m FROM (SELECT kind, flag, AVG(age) AS a FROM people GROUP BY kind, flag) t "
     "GROUP BY kind ORDER BY kind LIMIT 2",
     "WITH t AS (SELECT kind, flag, COUNT(*) AS n FROM people GROUP BY kind, flag) SELECT flag, MAX(n) AS m FROM t GROUP BY flag",
+    # As Superset limits the series of a chart.
+    "SELECT kind AS kind, flag AS flag, COUNT(*) AS count FROM people JOIN (SELECT kind AS kind__, COUNT(*) AS mme_inner__ "
+    "FROM people GROUP BY kind ORDER BY mme_inner__ DESC LIMIT 2) AS anon_1 ON kind = kind__ GROUP BY kind, flag ORDER BY kind, flag",
+    "SELECT people.flag, SUM(people.age) AS n FROM people JOIN (SELECT kind AS k, flag AS f, SUM(age) AS s FROM people WHERE "
+    "age > 2 GROUP BY kind, flag ORDER BY s DESC LIMIT 3) AS top ON people.kind = top.k AND people.flag = top.f GROUP BY people.flag ORDER BY people.flag",
+    "SELECT kind, COUNT(*) AS n FROM people WHERE kind IN (SELECT kind FROM people GROUP BY kind ORDER BY COUNT(*) DESC LIMIT 2) "
+    "GROUP BY kind ORDER BY kind",
+    "SELECT COUNT(*) AS n FROM people WHERE kind NOT IN (SELECT kind FROM people GROUP BY kind HAVING COUNT(*) > 160) AND age > 3",
+    "SELECT sector, COUNT(*) AS n FROM people JOIN jobs USING (uid) JOIN (SELECT city AS c, COUNT(*) AS m FROM people "
+    "GROUP BY 1 ORDER BY m DESC LIMIT 2) AS lim ON people.city = lim.c GROUP BY sector ORDER BY sector",
 ]
 
 

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from deniable.errors import QueryRefused
 from deniable.queries.answers.answer_options import AnswerOptions
+from deniable.queries.answers.chosen_groups import with_chosen_groups, with_notes
 from deniable.queries.answers.combined_quantiles import combined_quantiles
 from deniable.queries.answers.compound_answers import compound_answer, is_plain
 from deniable.queries.answers.computed_columns import computed_columns
@@ -160,6 +161,8 @@ class StatementAnswers:
             return replace(self._restated(listed, text), answers={})
         if (counted := histogram_counts(tree)) is not None:
             return self._restated(counted, text)
+        if (chosen := with_chosen_groups(tree, self.question)) is not None:
+            return with_notes(self._restated(chosen[0], text), chosen[1])
         if (summed := summed_groups(tree)) is not None:
             together = replace(self, options=replace(self.options, simultaneous=True))
             return summed.answer(self.question, together.question, text)

@@ -150,15 +150,19 @@ def fit_grids(
     designs: dict[str, AnySpecification] = {"grid": collection} if predicted else {}
     if compared and predicted:
         designs |= {name: start.with_settings(design=name) for name in COMPARED_DESIGNS}
+    others = workload is not None and compared
+    part = 0.4 if others else 0.5
     errors: dict[str, tuple[float, ...]] = {}
     for name, mine in designs.items():
         each = []
         for text, expected in zip(shown, of_question, strict=True):
             each.append(least_error(mine, text, count, expected))
-            advance(0.5 / len(designs) / len(shown))
+            advance(part / len(designs) / len(shown))
         errors[name] = tuple(each)
     notes = tuple(note for mine in chosen.values() for note in mine.notes)
-    outside = {} if workload is None or not compared else outside_errors(collection, count, set(texts), assumed)
+    outside: dict[str, float] = {}
+    if others:
+        outside = outside_errors(collection, count, set(texts), assumed, lambda done: advance(done * (0.5 - part)))
     spans = spans_of(collection, count, shown, of_question) if predicted else ()
     return Fit(collection, count, shown, errors, notes, outside, spans)
 
@@ -231,16 +235,22 @@ def _fitted(
     return collection, chosen
 
 
-def outside_errors(collection: Specification, users: int, asked: set[str], assumed: AssumedRows) -> dict[str, float]:
+def outside_errors(
+    collection: Specification, users: int, asked: set[str], assumed: AssumedRows, advance: Callable[[float], None]
+) -> dict[str, float]:
     """The error of a typical range of each attribute, and of the first pairs of each table."""
+    about = [
+        (table, names)
+        for table in collection.tables
+        for names in [*combinations(table.private, 1), *islice(combinations(table.private, 2), SHOWN_PAIRS)]
+    ]
     errors: dict[str, float] = {}
-    for table in collection.tables:
-        about = [(name,) for name in table.private]
-        for names in [*about, *islice(combinations(table.private, 2), SHOWN_PAIRS)]:
-            texts = [text for text in ranges_of(table, names) if text not in asked]
-            each = sorted(least_error(collection, text, users, assumed) for text in texts[:TYPICAL_RANGES])
-            if each:
-                errors[f"{table.name}: {' and '.join(names)}"] = each[len(each) // 2]
+    for table, names in about:
+        texts = [text for text in ranges_of(table, names) if text not in asked]
+        each = sorted(least_error(collection, text, users, assumed) for text in texts[:TYPICAL_RANGES])
+        if each:
+            errors[f"{table.name}: {' and '.join(names)}"] = each[len(each) // 2]
+        advance(1 / len(about))
     return errors
 
 

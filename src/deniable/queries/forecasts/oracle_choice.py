@@ -10,6 +10,7 @@ speaks against them. What is left is checked here, question by question.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 
@@ -24,28 +25,31 @@ from deniable.tables.specification.specification import Specification
 
 
 def with_best_oracle(
-    proposal: Proposal[AnySpecification], rows: RowsGiven, matching: MatchingGiven
+    proposal: Proposal[AnySpecification], rows: RowsGiven, matching: MatchingGiven, advance: Callable[[float], None]
 ) -> Proposal[AnySpecification]:
     """The proposal with sets of cells, if its questions are forecast better with them."""
     fitted, before = proposal.fitted, proposal.collection
-    if before.oracle != AUTO:
-        return proposal
-    with_sets = before.with_settings(oracle=SUBSET)
-    if not _has_sets(with_sets):
+    with_sets = before.with_settings(oracle=SUBSET) if before.oracle == AUTO else before
+    if before.oracle != AUTO or not _has_sets(with_sets):
+        advance(1.0)
         return proposal
     assumed = assumed_by_question(before, rows, matching, len(fitted.questions))
-    errors = tuple(
-        least_error(with_sets, text, fitted.users, expected)
-        for text, expected in zip(fitted.questions, assumed, strict=True)
-    )
+    each = []
+    for text, expected in zip(fitted.questions, assumed, strict=True):
+        each.append(least_error(with_sets, text, fitted.users, expected))
+        advance(0.5 / len(fitted.questions))
+    errors = tuple(each)
     if not score_of(errors) < score_of(proposal.errors):
+        advance(0.5)
         return proposal
     changed = replace(fitted, errors={**fitted.errors, before.design: errors})
     if before.design == GRID:
         spans = spans_of(with_sets, fitted.users, fitted.questions, assumed)
         changed = replace(changed, collection=with_sets, spans=spans)
         if fitted.outside:
-            outside = outside_errors(with_sets, fitted.users, set(fitted.questions), assumed_rows(before, rows))
+            expected = assumed_rows(before, rows)
+            asked = set(fitted.questions)
+            outside = outside_errors(with_sets, fitted.users, asked, expected, lambda part: advance(part / 2))
             changed = replace(changed, outside=outside)
     return Proposal(with_sets, changed)
 

@@ -57,6 +57,7 @@ RESULTS_PAGE = {
 SECTIONS = {
     "streams.md": {
         "How often intervals cover the truth": ("deniable bench streams --part intervals",),
+        "θ that follows": ("deniable bench streams --part renewal --repetitions 10",),
         "Accuracy and speed": ("deniable bench streams --part defaults",),
         "How θ is chosen": (
             "deniable bench streams --local --part alternatives --repetitions 10",

@@ -189,7 +189,7 @@ def test_a_store_that_grows_is_what_is_read_at_once(tmp_path, monkeypatch, datab
     monkeypatch.setattr(checked_rows, "_FEW", few)
     monkeypatch.setattr(settled_runs, "PAGE_ROWS", 3)
     monkeypatch.setattr(sqlite_store, "PAGES_AT_ONCE", 2)
-    monkeypatch.setattr(postgresql_store, "MOST_AT_ONCE", 4)
+    monkeypatch.setattr(postgresql_store, "MOST_GROWTH", 4)
     monkeypatch.setattr(growing_layers, "LARGEST_MERGED", 30)
     users = dn.Table("users", age=dn.Ordinal(1, 95), **({"many": 3, "tau": 2} if kind == "several" else {}))
     options = {"rounds": dn.Rounds(2, mode="fresh")} if kind == "rounds" else {}

@@ -48,7 +48,7 @@ from deniable.stores.collector.upload import (
 POSTGRESQL_FORMAT = "2"
 _CONNECT_S = 10
 _SHARDS, _ATTEMPTS = 16, 5
-MOST_AT_ONCE = 1 << 18
+MOST_GROWTH = 1 << 18
 """Reports that are read at once, and one commit more."""
 CREATION_LOCK = 4_703_661_205  # any number that no other program uses
 _DATABASE_SCHEMA = (
@@ -210,12 +210,12 @@ class PostgresqlStore:
         with connected(self._url) as connection, connection.transaction(), connection.cursor(binary=True) as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             for writer, commits in cursor.execute("SELECT writer, commits FROM deniable_writers").fetchall():
-                while known.get(writer, 0) < commits and len(rows) < MOST_AT_ONCE:
+                while known.get(writer, 0) < commits and len(rows) < MOST_GROWTH:
                     after = (table, round_, writer, known.get(writer, 0))
-                    last = cursor.execute(_LAST_AT_ONCE, (*after, MOST_AT_ONCE)).fetchone()
+                    last = cursor.execute(_LAST_AT_ONCE, (*after, MOST_GROWTH)).fetchone()
                     known[writer] = commits if last is None else last[0]
                     rows += cursor.execute(_NEWER, (*after, known[writer])).fetchall()
-        is_all = len(rows) < MOST_AT_ONCE
+        is_all = len(rows) < MOST_GROWTH
         return StoreGrowth(_stored(rows), _stored(()), bool(rows), StoreMark(commits=known), is_all)
 
     def summary(self) -> StoreSummary:

@@ -41,6 +41,7 @@ def spark(tmp_path_factory):
         .config("spark.sql.inMemoryColumnarStorage.compressed", "false")
         .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        .config("spark.sql.ui.explainMode", "simple")  # every question is described at length for a page nobody sees
         .getOrCreate()
     )
     yield checked_session(session)  # workers run this Python, whichever test comes first

@@ -144,6 +144,11 @@ OF_GROUPS = [
     "SELECT kind AS k, MIN(a) AS m FROM (SELECT kind, flag, AVG(age) AS a FROM people GROUP BY kind, flag) t "
     "GROUP BY kind ORDER BY kind LIMIT 2",
     "WITH t AS (SELECT kind, flag, COUNT(*) AS n FROM people GROUP BY kind, flag) SELECT flag, MAX(n) AS m FROM t GROUP BY flag",
+    "SELECT SUM(n) AS m FROM (SELECT COUNT(*) AS n FROM people WHERE age < 5 UNION ALL SELECT COUNT(*) FROM people WHERE age < 9) t",
+    "SELECT SUM(n) AS m, SUM(s) AS t FROM (SELECT COUNT(*) AS n, SUM(age) AS s FROM people UNION ALL SELECT COUNT(*), SUM(hours) "
+    "FROM jobs UNION ALL SELECT COUNT(*), SUM(age) FROM people WHERE flag) t",
+    "SELECT SUM(n) AS m FROM (SELECT kind AS k, COUNT(*) AS n FROM people GROUP BY kind UNION ALL SELECT sector, COUNT(*) FROM jobs "
+    "GROUP BY sector) t",
     # As Superset limits the series of a chart.
     "SELECT kind AS kind, flag AS flag, COUNT(*) AS count FROM people JOIN (SELECT kind AS kind__, COUNT(*) AS mme_inner__ "
     "FROM people GROUP BY kind ORDER BY mme_inner__ DESC LIMIT 2) AS anon_1 ON kind = kind__ GROUP BY kind, flag ORDER BY kind, flag",
@@ -176,6 +181,36 @@ OF_GROUPS = [
 )
 def test_answers_are_those_of_plain_sql(pair, text):
     pair.check(text, ordered="ORDER BY" in text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "SELECT MAX(n) AS m FROM (SELECT COUNT(*) AS n FROM people UNION ALL SELECT COUNT(*) FROM jobs) t",
+            "only SUM",
+        ),
+        (
+            "SELECT SUM(n) AS m FROM (SELECT COUNT(*) AS n FROM people UNION SELECT COUNT(*) FROM jobs) t",
+            "equal answers",
+        ),
+        (
+            "SELECT SUM(x) AS m FROM (SELECT COUNT(*) AS n FROM people UNION ALL SELECT COUNT(*) FROM jobs) t",
+            "no column",
+        ),
+        (
+            "SELECT COUNT(*) AS n FROM people WHERE city NOT IN (SELECT city FROM people GROUP BY city HAVING COUNT(*) > 5)",
+            "a chosen group is NULL",
+        ),
+        (
+            "SELECT city, MAX(n) AS m FROM (SELECT kind, COUNT(*) AS n FROM people GROUP BY kind) t GROUP BY city",
+            "not a group",
+        ),
+    ],
+)
+def test_what_noise_or_null_would_decide_is_refused(pair, text, problem):
+    with pytest.raises(QueryRefused, match=problem):
+        pair.database.sql(text)
 
 
 def test_groups_that_where_excludes_do_not_appear(pair):

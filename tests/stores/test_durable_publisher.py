@@ -70,7 +70,7 @@ def test_a_reader_of_a_live_store_answers_as_the_publisher_would(tmp_path, setti
         answer, expected = released.sum(*window), kept.released.sum(*window)
         assert (answer.value, answer.stderr) == pytest.approx((expected.value, expected.stderr))
         assert answer.interval == pytest.approx(expected.interval)
-    base = stored.epoch_begin(700)
+    base = stored.needed_from(700)
     assert (base > 0) == (settings != {"renew": False})
     part = stored.released(700).sum(700 - base, 900 - base)
     assert part.interval == pytest.approx(kept.released.sum(700, 900).interval)

@@ -12,7 +12,7 @@ import table_claims
 from committed_results import RESULTS
 from docs_claims import CLAIMS, DOCS
 
-SLOT = r"(\d(?:[\d.,e+-]*\d)?(?:\s±\s\d(?:[\d.,e+-]*\d)?)?)"
+SLOT = r"(\d(?:[\d.,e+-]*\d)?(?:\s+±\s+\d(?:[\d.,e+-]*\d)?)?)"
 """A number, with its standard error if it has one."""
 
 

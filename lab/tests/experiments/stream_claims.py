@@ -52,29 +52,17 @@ def preamble():
 
 def order_of_methods():
     yield "NM-E has {} times the MSE of the paper's ToPS on POS and {} times on DNS", *overall("NM-E", PAPER, *REAL)
-    ahead = overall(PAPER, "ours", *REAL, "Fare")
-    yield "The paper's ToPS has {} times the MSE of ours on POS, {} times on DNS and {} times on Fare", *ahead
     rows = committed("streams/overall").of("MSE").where(data="POS", epsilon=0.01)
     tops, hc16 = rows.only(method=PAPER), rows.only(method="Ĥc16")
     theirs = stream_reference.TOPS["pos_length"][0.01], stream_reference.HC16["pos_length"][0.01]
     yield "{} and {}, times 10^9", scaled(tops, 1e9), scaled(theirs[0], 1e9)
     yield "Ĥc16 {} and {}, times 10^18", scaled(hc16, 1e18), scaled(theirs[1], 1e18)
-    nasa = committed("streams/overall").of("MSE").where(data="NASA")
-    by_epsilon = ratios(nasa.where(method="ours"), nasa.where(method=PAPER))
-    numbers = geometric_mean(by_epsilon), by_epsilon[0], by_epsilon[-1]
-    yield "On NASA it has {} times the paper's MSE ({} at ε = 0.01, {} at ε = 0.1)", *numbers
 
 
-def ours_now():
-    """Ours by the newest code, in fewer runs than a headline needs, next to the paper's, whose law has not changed."""
-    now, then = (committed(f"streams/{name}").of("MSE") for name in ("overall-now", "overall"))
-    ahead = [
-        geometric_mean(ratios(then.where(data=data, method=PAPER), now.where(data=data, method="ours")))
-        for data in (*REAL, "Fare", "NASA")
-    ]
-    yield "it has {} times on POS, {} times on DNS, {} times on Fare and {} times on NASA", *ahead
-    runs = [row.repetitions for row in now.where(method="ours")]
-    yield "{} to {} runs in each cell", min(runs), max(runs)
+def ahead_of_the_paper():
+    ahead = overall(PAPER, "ours", *REAL, "Fare", "NASA")
+    where = "on POS, {} times on DNS, {} times on Fare and {} times on NASA"
+    yield f"The paper's ToPS has {{}} times the MSE of ours {where}", *ahead
 
 
 def missing_cap():
@@ -182,7 +170,7 @@ def hybrid():
 FINDINGS = (
     preamble,
     order_of_methods,
-    ours_now,
+    ahead_of_the_paper,
     missing_cap,
     trees,
     not_reproduced,
@@ -192,7 +180,7 @@ FINDINGS = (
     hybrid,
 )
 KNOWN_TO = {
-    **dict.fromkeys((order_of_methods, missing_cap, trees, not_reproduced), 0.1),
+    **dict.fromkeys((order_of_methods, ahead_of_the_paper, missing_cap, trees, not_reproduced), 0.1),
     **dict.fromkeys((thresholds_and_smoothers, without_trust), 0.1),
     tails_cut: 0.3,
 }

@@ -121,7 +121,7 @@ def _windows(
         if (len(stream) if key is None else _published_of(stream, key)) <= position:
             yield None
             continue
-        base = stream.epoch_begin(position) if key is None else 0
+        base = stream.needed_from(position) if key is None else 0
         released = stream.released(position) if key is None else stream.by_key([key])[key]
         for start, stop, name in complete_windows(released, position - base, length):
             answer = (released.mean if as_mean else released.sum)(start, stop)

@@ -205,12 +205,12 @@ class Progress:
             left = settings.warmup - run.publisher.consumed
             text += f"; warming up, {left:,} more values are needed"
             text += "; no file was written" if last and self._writes_file else ""
-        elif notice := run.publisher.notice:
-            text += f"; {notice}"
         elif last:
             per = " per person and epoch" if run.publisher.kind == "person" else ""
             theta = "by key" if learnt is None else f"{settings.grid.value(learnt.theta):g}"
             text += f"; ε = {settings.epsilon:g}{per}, θ = {theta}"
+        if notice := run.publisher.notice:
+            text += f"; {notice}"
         click.echo(f"{text}; {NOTE}" if last and run.publisher.simulation else text, err=True)
 
 

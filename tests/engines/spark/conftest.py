@@ -6,10 +6,11 @@ from deniable.engines.spark.spark_session import checked_session, require_java
 from deniable.errors import Failure
 
 # Questions here are small: compiling them, or checking the bytecode of Spark, takes longer than answering. Without room
-# for classes, and for what a question leaves, all is searched for garbage again and again while they are loaded.
+# for classes, and for what a question leaves, all is searched for garbage again and again while they are loaded. The
+# first option leaves little room for compiled code, which is then swept, and compiled again.
 JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote "
-    "-XX:MetaspaceSize=384m -Xmn256m"
+    "-XX:MetaspaceSize=384m -Xmn256m -XX:ReservedCodeCacheSize=240m -XX:-UseCodeCacheFlushing"
 )
 
 
@@ -40,6 +41,7 @@ def spark(tmp_path_factory):
         .config("spark.sql.inMemoryColumnarStorage.compressed", "false")
         .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        .config("spark.sql.ui.explainMode", "simple")  # every question is described at length for a page nobody sees
         .getOrCreate()
     )
     yield checked_session(session)  # workers run this Python, whichever test comes first

@@ -39,6 +39,19 @@ def test_an_epoch_adds_up_what_its_values_would_have_told(count):
         assert own.sensitivity <= other.sensitivity
 
 
+def test_what_was_learnt_from_more_is_kept_where_nothing_changes():
+    """All of ε went into the choice of the first θ, a sixteenth of it into the later ones."""
+    thetas = []
+    for seed in range(6):
+        values = np.random.default_rng(seed).geometric(0.02, 4 * EPOCH)
+        publisher = make(seed, warmup=EPOCH)
+        publisher.push_many(values)
+        first, *later = (epoch.learnt.theta for epoch in publisher.epoch_facts())
+        thetas += [theta / first for theta in later]
+    assert np.mean(np.array(thetas) == 1) > 0.6
+    assert 0.6 < min(thetas) <= max(thetas) < 1.7
+
+
 def shifted(factor, rng, at, epochs=5):
     """Values whose level is another one from `at` on, counted from the end of the warm-up."""
     values = rng.geometric(0.02, (1 << 13) + epochs * EPOCH)

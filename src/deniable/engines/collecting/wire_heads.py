@@ -13,9 +13,9 @@ from deniable.mechanisms._compiled import compiled
 from deniable.tables.schema.report_format import COIN_MODES, FIELD_BYTES, REPORT_BYTES, REPORT_VERSION
 
 _ENDS = tuple(accumulate(FIELD_BYTES.values()))
-# Pairs, so that the loop below is compiled for any two numbers instead of once for each field.
+# Arrays, so that the loop below is compiled for any two numbers instead of once for each field.
 (_VERSION, _), (_COINS, _), _SLOT, _ROUND, _TAG, _VIEW, _SEED, _Y = (
-    (end - size, end) for end, size in zip(_ENDS, FIELD_BYTES.values(), strict=True)
+    np.array((end - size, end)) for end, size in zip(_ENDS, FIELD_BYTES.values(), strict=True)
 )
 GOOD, UNREADABLE, OTHER_KIND, OTHER_ORIGIN, NO_SUCH_ROUND = range(5)
 """What the first bytes of a report say about it; of several problems, the first."""

@@ -39,6 +39,7 @@ from deniable.queries.parsing.quantile_questions import AskedQuantile, QuantileQ
 from deniable.queries.parsing.restated_questions import histogram_counts, is_constant, values_alone
 from deniable.queries.parsing.scope import Scope
 from deniable.queries.parsing.statements import DESCRIBE, EXPLAIN, SHOW, statements_of
+from deniable.queries.parsing.united_sums import united_sums
 from deniable.tables.schema.ordinal import Ordinal
 from deniable.tables.specification.specification import Specification
 
@@ -161,6 +162,8 @@ class StatementAnswers:
             return replace(self._restated(listed, text), answers={})
         if (counted := histogram_counts(tree)) is not None:
             return self._restated(counted, text)
+        if (united := united_sums(tree)) is not None:
+            return self._restated(united, text)
         if (chosen := with_chosen_groups(tree, self.question)) is not None:
             return with_notes(self._restated(chosen[0], text), chosen[1])
         if (summed := summed_groups(tree)) is not None:

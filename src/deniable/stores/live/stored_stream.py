@@ -72,15 +72,19 @@ class StoredStream:
         known = {(epoch.begin, epoch.key or ""): epoch for epochs in every for epoch in epochs}
         return [known[name] for name in sorted(known)]
 
-    def epoch_begin(self, position: int) -> int:
-        """Where the epoch of a position begins: answers there need nothing from before. 0 if θ is not renewed."""
-        return max((epoch.begin for epoch in self.epochs if epoch.begin <= position), default=0)
+    def needed_from(self, position: int) -> int:
+        """Where the epoch before that of a position begins: what is added back follows from its levels, too.
+
+        0 if θ is not renewed.
+        """
+        begins = [epoch.begin for epoch in self.epochs if epoch.begin <= position]
+        return begins[-2] if len(begins) > 1 else 0
 
     def released(self, start: int = 0) -> Released:
-        """Everything that is published by now, with its standard errors, from the begin of `start`'s epoch on."""
+        """Everything that is published by now, with its standard errors, from the epoch before that of `start` on."""
         if self.keyed:
             raise QueryRefused("this store has one stream per key", "Name a key: --key, or by_key() in Python.")
-        base = self.epoch_begin(start)
+        base = self.needed_from(start)
         parts = [self._read(segment) for segment in self._sealed if segment.first + segment.count > base]
         parts.append(self._open)
         epochs = [replace(epoch, begin=epoch.begin - base) for epoch in self.epochs if epoch.begin >= base]

@@ -47,6 +47,7 @@ class Epochs:
     def __init__(self, settings: Settings, learnt: Learnt, source: Source, *, keep: bool) -> None:
         self._settings, self._source, self._keep = settings, source, keep
         self._finished: list[_Finished] = []
+        self._known = _information(settings.epsilon, settings.warmup)  # that θ was learnt from
         self._begin(learnt, settings.first_epoch)
 
     def _begin(self, learnt: Learnt, length: int, kept: PlanChoice | None = None) -> None:
@@ -99,22 +100,20 @@ class Epochs:
         mean = noisy_sum / count
         before = Before(self.learnt, mean, noise, tuple(knots), self._still(sums, mean, noise))
         learnt = learn(sums, self._settings.epoch(length), cost, source, before)
+        self._known = _information(cost, count) + (self._known if before.still else 0.0)
         self._finish()
         self._begin(learnt, length)
 
-    def _still(self, sums: EpochSums, mean: float, noise: float) -> bool:
-        """Whether a whole epoch looks as when its θ was learnt, from about as much information: values times ε."""
-        usual, last = self.learnt.mean, self._finished[-1] if self._finished else None
-        known = self._settings.epsilon * self._settings.warmup
-        if last is not None:
-            begin = self._finished[-2].end if len(self._finished) > 1 else 0
-            whole = last.end - begin == last.length
-            known = self._settings.renewal_cost(last.length) * last.length if whole else 0.0
-        now = self._settings.renewal_cost(self._length) * sums.count
-        if sums is not self._sums or usual is None or 2 * known < now:
-            return False
+    def _still(self, sums: EpochSums, mean: float, noise: float) -> float:
+        """Whether a whole epoch looks as when its θ was learnt: from how many times as much information, or 0.
+
+        It adds up as long as nothing changes. Less than half as much does not count.
+        """
+        usual, now = self.learnt.mean, _information(self._settings.renewal_cost(self._length), sums.count)
+        if sums is not self._sums or usual is None or not 0 < now <= 2 * self._known:
+            return 0.0
         doubt = 3 * math.sqrt(noise + self.learnt.mean_variance)
-        return abs(mean - usual) <= _STILL * max(mean, usual) + doubt
+        return self._known / now if abs(mean - usual) <= _STILL * max(mean, usual) + doubt else 0.0
 
     def _finish(self) -> None:
         end = self._start + self._open.published
@@ -210,7 +209,7 @@ class Epochs:
         ]
         recent = None if self._recent is None else self._recent.state()
         sums = {"part_sums": list(self._part_sums), "recent_sum": self._recent_sum, "recent": recent}
-        own = {"length": self._length, "stop": self._stop, "plan": list(self.plan.choice), **sums}
+        own = {"length": self._length, "stop": self._stop, "plan": list(self.plan.choice), "known": self._known, **sums}
         return {**self._open.state(), "epochs": finished, "sums_of_epoch": self._sums.state(), "epoch": own}
 
     def resume(self, state: dict[str, Any]) -> None:
@@ -224,11 +223,17 @@ class Epochs:
             self._finish()
             self._begin(learnt[number + 1], lengths[number + 1], plans[number + 1])
         self._open.resume(state)
+        self._known = own.get("known", 0.0)
         self._sums.resume(state["sums_of_epoch"])
         self._stop, self._part_sums, self._recent_sum = own["stop"], list(own["part_sums"]), own["recent_sum"]
         if own["recent"] is not None:
             self._recent = self._new_sums(self._quarter)
             self._recent.resume(own["recent"])
+
+
+def _information(epsilon: float, count: int) -> float:
+    """Values times ε. Without noise nothing has to be remembered."""
+    return 0.0 if math.isinf(epsilon) else epsilon * count
 
 
 def begin(settings: Settings, learnt: Learnt, source: Source, *, keep: bool) -> BlockPublisher | Epochs:

@@ -107,7 +107,7 @@ class KeptValues:
         situation: Situation,
         cost: float,
         source: Source,
-        earlier: int | None = None,  # noqa: ARG002 - there is none before a warm-up
+        earlier: tuple[int, float] | None = None,  # noqa: ARG002 - there is none before a warm-up
     ) -> int:
         """θ by a rule."""
         return rule.draw(self.values, situation, cost, source)  # type: ignore[union-attr]
@@ -198,7 +198,12 @@ class EpochSums:
         return np.asarray(np.searchsorted(self._candidates, values, side="left"))
 
     def choose(
-        self, rule: Threshold, situation: Situation, cost: float, source: Source, earlier: int | None = None
+        self,
+        rule: Threshold,
+        situation: Situation,
+        cost: float,
+        source: Source,
+        earlier: tuple[int, float] | None = None,
     ) -> int:
         """θ by noisy max."""
         self._add_up()

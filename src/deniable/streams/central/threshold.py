@@ -131,16 +131,23 @@ class PredictedError(PrivateRule):
         return self.draw_by_counts(above, situation, epsilon, source)
 
     def draw_by_counts(
-        self, above: Integers, situation: Situation, epsilon: float, source: Source, earlier: int | None = None
+        self,
+        above: Integers,
+        situation: Situation,
+        epsilon: float,
+        source: Source,
+        earlier: tuple[int, float] | None = None,
     ) -> int:
-        """The same, from the numbers of values above each candidate. `earlier` is a θ that was as well chosen before.
+        """The same, from the numbers of values above each candidate.
 
+        `earlier` is a θ that was chosen before, and from how many times as much information.
         Thresholds far from that one have to be better by more than the noise of the choice. Which θ was chosen before
         is public, so this is a public constant for every candidate.
         """
         scores, candidates = self.scores_by_counts(above, situation), self.candidates(situation.bound)
         if earlier is not None and math.isfinite(epsilon):
-            apart = np.square(np.log(candidates / earlier) / _USUAL_CHANGE) / 2
+            known, times = earlier
+            apart = times * np.square(np.log(candidates / known) / _USUAL_CHANGE) / 2
             scores = scores - np.rint(np.minimum(apart, _MOST_MEMORY) / epsilon * _SCORE_UNIT).astype(np.int64)
         winner = _winner(self.mechanism, scores, epsilon, source)
         return int(candidates[winner])

@@ -24,12 +24,13 @@ from deniable.streams.central.threshold import PredictedError, PublicThreshold, 
 from deniable.streams.released.roughness import Roughness
 
 _USUAL_SHARE, _SHARE_DOUBT = 0.25, 0.6
-_USUAL_EXCESS, _EXCESS_DOUBT, _FAR_DOUBT = 0.6, 0.6, 0.5
-"""Of drawn streams: the share of values above θ and how much it differs, of what the choice of θ leaves open; and how
-much such values exceed θ, of θ. The doubt about that is what is expected of the tail, or what a power law says more.
+_USUAL_EXCESS, _EXCESS_DOUBT, _FAR_DOUBT = 0.3, 0.45, 0.5
+"""Of drawn streams: the share of values above θ and how much it differs, of what the choice of θ leaves open. And of
+what a power law says of how much such values exceed θ: which part is there, how far it is off, and which part of what
+may lie farther away than is measured is in doubt.
 
-Half of the latter, because θ far above the mean says that more than that there are large values: of drawn streams whose
-power is below 2, nine in ten have less than half of the excess that the law says. Values beyond a gap have a note.
+Most tails are lighter than that law: half of the drawn ones have less than a fifth of what it says. With this doubt,
+windows of four epochs are covered in at least 95 % of the releases, even seeds. Values beyond a gap have a note.
 """
 
 NOT_NOISE = 6.0
@@ -53,7 +54,7 @@ class Learnt:
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
     >>> private = tops.push_many([5, 6, 7, 8] * 1000)
     >>> tops.learnt.theta
-    10
+    8
     """
 
     theta: int
@@ -84,14 +85,14 @@ class Before:
 
     `mean` is the noisy mean of the evidence's values, cut at the epoch's θ, and `variance` that of its noise. `knots`
     tell how much neighbouring blocks of the epoch differ. `still`: the stream is as it was when the epoch's θ was
-    learnt, and that was learnt from as much.
+    learnt; from how many times as much information, or 0.
     """
 
     learnt: Learnt
     mean: float
     variance: float
     knots: tuple[Knot, ...] = ()
-    still: bool = False
+    still: float = 0.0
 
 
 def learn(
@@ -112,7 +113,7 @@ def learn(
         theta = max(settings.grid.unit(settings.threshold.theta), 1)
     else:
         draws = source.stream("threshold")  # the publisher has checked source and ε
-        earlier = epoch.learnt.theta if epoch is not None and epoch.still else None
+        earlier = (epoch.learnt.theta, epoch.still) if epoch is not None and epoch.still else None
         theta = evidence.choose(settings.threshold, situation, cost, draws, earlier)
     aim = settings.threshold.aim(situation) if isinstance(settings.threshold, PredictedError) else None
     if not settings.measure_start:

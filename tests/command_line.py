@@ -13,6 +13,8 @@ import pytest
 from deniable.cli import main
 
 DENIABLE = str(Path(sys.executable).parent / "deniable")
+PATHS = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
+"""Where else commands find the package, if tests do."""
 
 
 def run(*arguments, text="", **environment):
@@ -29,7 +31,6 @@ def run(*arguments, text="", **environment):
 
 def started(*arguments, **environment):
     """A command in a process of its own, with next to no environment."""
-    paths = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
-    plain = {"PATH": "/usr/bin:/bin", "COLUMNS": "80", **paths, **environment}
+    plain = {"PATH": "/usr/bin:/bin", "COLUMNS": "80", **PATHS, **environment}
     command = [DENIABLE, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=plain)

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from command_line import DENIABLE, run
+from command_line import DENIABLE, PATHS, run
 from deniable.cli.demo import meters, pictures, shop, story
 from deniable.cli.demo.attacks import share_guessed
 from deniable.cli.demo.fleet import bodies, reports_in
@@ -27,7 +28,7 @@ from deniable.randomness import SeededSource
 def demo(folder, *arguments):
     """The demonstration in a process of its own, as `make demo` starts it."""
     plain = {"PATH": f"{Path(DENIABLE).parent}:/usr/bin:/bin", "COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1"}
-    plain |= {"HOME": str(folder), "NUMBA_NUM_THREADS": "1", "MPLCONFIGDIR": matplotlib.get_cachedir()}
+    plain |= {**PATHS, "HOME": str(folder), "NUMBA_NUM_THREADS": "1", "MPLCONFIGDIR": matplotlib.get_cachedir()}
     return subprocess.run([DENIABLE, *arguments], capture_output=True, text=True, check=False, env=plain, cwd=folder)
 
 
@@ -130,8 +131,8 @@ def test_the_three_commands_at_the_end_work(shown, monkeypatch):
     assert done.returncode == 0
 
 
-def test_it_replaces_its_own_reports_and_touches_none_of_others(shown, monkeypatch):
-    folder, _ = shown
+def test_it_replaces_its_own_reports_and_touches_none_of_others(shown, tmp_path, monkeypatch):
+    folder = shutil.copytree(shown[0], tmp_path / "copy")
     monkeypatch.chdir(folder)
     specification = folder / "demo" / "collected" / "collection.json"
     kept = specification.read_bytes()

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
-from command_line import run
+from command_line import PATHS, run
 from deniable.errors import Failure
 from effort import some
 
@@ -229,7 +229,7 @@ def test_inputs_that_cannot_be_read(inputs, tmp_path, monkeypatch, command):
 
 
 def shell(script, folder, encoding="utf-8", **environment):
-    plain = {"PATH": f"{pathlib.Path(sys.executable).parent}:/usr/bin:/bin", "COLUMNS": "80", **environment}
+    plain = {"PATH": f"{pathlib.Path(sys.executable).parent}:/usr/bin:/bin", "COLUMNS": "80", **PATHS, **environment}
     command = ["/bin/bash", "-o", "pipefail", "-c", script]
     return subprocess.run(command, cwd=folder, env=plain, capture_output=True, encoding=encoding, check=False)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import deniable as dn
-from command_line import DENIABLE, run
+from command_line import DENIABLE, PATHS, run
 from deniable.cli.line_editing import completions, history_file, words
 from deniable.cli.shell import Session, completed_commands
 from deniable.errors import BadInput
@@ -146,7 +146,7 @@ def test_on_a_terminal_there_are_prompts_completion_and_history(folder, tmp_path
     pytest.importorskip("readline")
     master, slave = pty.openpty()
     command = [DENIABLE, "shell", str(folder / "reports")]
-    environment = {"PATH": "/usr/bin:/bin", "COLUMNS": "80", "TERM": "dumb", "XDG_STATE_HOME": str(tmp_path)}
+    environment = {"PATH": "/usr/bin:/bin", "COLUMNS": "80", "TERM": "dumb", "XDG_STATE_HOME": str(tmp_path), **PATHS}
     child = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=environment, close_fds=True)
     os.close(slave)
     seen = ""

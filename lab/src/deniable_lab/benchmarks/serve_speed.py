@@ -31,7 +31,7 @@ from deniable_lab.benchmarks.upload_load import Load, send_all
 SHOP = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0, coins="assigned", name="shop")
 PATH = "/v1/collections/shop/reports"
 BATCH, ONE_BY_ONE_CONNECTIONS, BATCH_CONNECTIONS, OVERLOAD_CONNECTIONS = 64, 64, 32, 2_000
-OVERLOAD, _OVERLOAD_S = 1.6, 3.0
+OVERLOAD, _OVERLOAD_S = 1.8, 3.0
 _MADE_AT_ONCE = 200_000
 _COUNT = "SELECT COUNT(*) AS n FROM users"
 _AVERAGE = "SELECT AVG(age) AS n FROM users WHERE age < 50"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deniable.cli.terminal import progress, short, show, table
+from deniable.cli.terminal import progress, short, show, table, width, wrapped
 from deniable.errors import InvalidParameter
 from deniable_lab.commands.data_option import data_option
 from deniable_lab.commands.targets import fail_where_missed
@@ -208,17 +208,20 @@ def streams(
         if name not in ("variances", "calibration", "intervals", "rare", "renewal", "bursts") and data.folder is None:
             click.echo(f"{name}: skipped, it needs --data", err=True)
             continue
-        made = table(name, "what", "ours", "± %", "theirs", "± %", "ratio", "", "", numbers_from=1)
+        made = table(name, "what", "ours", "± %", "theirs", "± %", "ratio", "", numbers_from=1, folding=0)
+        notes = []
         with progress(name, 1):
             for row in rows():
                 theirs = ("", "") if row.theirs is None else (f"{row.theirs.mean:.3g}", _percent(row.theirs))
                 verdict = "" if row.met is None else "✓" if row.met else "MISSED"
-                made.add_row(
-                    row.what, f"{row.ours.mean:.3g}", _percent(row.ours), *theirs, f"{row.ratio:.3g}", verdict, row.note
-                )
+                ours = f"{row.ours.mean:.3g}", _percent(row.ours)
+                made.add_row(row.what, *ours, *theirs, f"{row.ratio:.3g}", verdict)
+                notes += [f"{row.what}: {row.note}"] * bool(row.note)
                 missed += [row.what] if row.met is False else []
                 written.append((name, row))
         show(made)
+        for note in notes:  # a column of them would be a few letters wide
+            click.echo(wrapped(note, width()))
     if figures:
         _write_figures(Path(figures), written)
     fail_where_missed(missed)

@@ -12,7 +12,7 @@ from deniable.randomness import SeededSource
 from deniable.streams import Publisher
 from deniable_lab.experiments.harness import Rows, Setting
 from deniable_lab.experiments.stream_data import Stream
-from deniable_lab.experiments.stream_reference import WARMUP
+from deniable_lab.experiments.stream_reference import HORIZON, WARMUP
 
 SETTING = (
     "The first 65,536 values are for the threshold, 2^20 are published; errors are those of sums over the same 200 "
@@ -36,14 +36,27 @@ def published(
     Without `corrected`, what θ cuts off is not added back.
     """
     private = publisher.push_many(stream.values)
-    if publisher.settings.measure_start:  # ours answers from complete blocks; the paper adds up what was published
-        early = WARMUP - publisher.settings.warmup  # what a shorter warm-up publishes before the ranges begin
-        starts, stops = stream.starts + early, stream.stops + early
-        answers = publisher.released.sums(starts, stops, cut=cut_at is not None or not corrected).values
+    if publisher.settings.measure_start:
+        answers = _answers(publisher, stream.starts, stream.stops, cut=cut_at is not None or not corrected)
         errors = stream.apart(answers, np.inf if cut_at is None else cut_at)
     else:
         errors = stream.errors(private) if cut_at is None else stream.errors(private, cut_at)
     return {**errors.numbers(), "theta": float(publisher.learnt.theta if publisher.learnt else 0)}
+
+
+def _answers(publisher: Publisher, starts: Any, stops: Any, *, cut: bool = False) -> Floats:
+    """Sums of ranges: ours answers from complete blocks, where the paper adds up what was published."""
+    early = WARMUP - publisher.settings.warmup  # what a shorter warm-up publishes before the ranges begin
+    return publisher.released.sums(starts + early, stops + early, cut=cut).values
+
+
+def published_means(publisher: Publisher, stream: Stream, window: int) -> Floats:
+    """Means of consecutive windows, as one run of a publisher tells them."""
+    private = publisher.push_many(stream.values)[-HORIZON:]
+    if not publisher.settings.measure_start:
+        return window_means(private, window)
+    starts = np.arange(0, HORIZON, window)
+    return np.asarray(_answers(publisher, starts, starts + window) / window)
 
 
 def window_means(values: Any, window: int) -> Floats:
@@ -51,10 +64,10 @@ def window_means(values: Any, window: int) -> Floats:
     return np.asarray(np.asarray(values, dtype=np.float64).reshape(-1, window).mean(axis=1))
 
 
-def by_window(private: Any, stream: Stream, window: int) -> list[tuple[Setting, dict[str, float]]]:
+def by_window(shown: Floats, stream: Stream, window: int) -> list[tuple[Setting, dict[str, float]]]:
     """What a picture of a stream shows. For drawn streams only: values of real ones are not written down."""
-    pairs = zip(window_means(stream.published, window), window_means(private, window), strict=True)
-    return [({"window": number}, {"truth": true, "published": shown}) for number, (true, shown) in enumerate(pairs)]
+    pairs = zip(window_means(stream.published, window), shown, strict=True)
+    return [({"window": number}, {"truth": true, "published": mean}) for number, (true, mean) in enumerate(pairs)]
 
 
 def panels(figure: Any, rows: Rows, column: str = "data", **shared: Any) -> list[tuple[Any, Any, Rows]]:

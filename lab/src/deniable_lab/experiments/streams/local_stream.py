@@ -12,7 +12,7 @@ from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, S
 from deniable_lab.experiments.stream_data import FILES
 from deniable_lab.experiments.stream_reference import HORIZON, LOCAL
 from deniable_lab.experiments.streams._local import EPSILONS, simulated
-from deniable_lab.experiments.streams._publishing import by_window, logs, short
+from deniable_lab.experiments.streams._publishing import by_window, logs, short, window_means
 from deniable_lab.experiments.writing import markdown_table
 
 WINDOW, SHOWN = 1 << 14, 1.0
@@ -43,7 +43,7 @@ def measure(setting: Setting, seed: int, data: Data) -> Measured:
         ({"window": "all"}, {**stream.errors(private).numbers(), "theta": float(topl.theta or math.nan)})
     ]
     if stream.name == DRAWN and setting["epsilon"] == SHOWN and seed == 0:
-        numbers += by_window(private, stream, WINDOW)
+        numbers += by_window(window_means(private, WINDOW), stream, WINDOW)
     return numbers
 
 

@@ -14,6 +14,7 @@ from deniable_lab.experiments.streams._publishing import (
     by_window,
     legend_at_side,
     panels,
+    published_means,
     short,
     simulated,
     window_means,
@@ -39,12 +40,12 @@ def measure(setting: Setting, seed: int, data: Data) -> Measured:
     """Means over windows, of the truth and of what was published; of real streams the root mean square difference."""
     stream = data.stream(str(setting["data"]))
     kind, parts = METHODS[str(setting["method"])]
-    private = simulated(kind, EPSILON, stream, seed, **parts).push_many(stream.values)[-HORIZON:]
-    shown, true = window_means(private, WINDOW), window_means(stream.published, WINDOW)
+    publisher = simulated(kind, EPSILON, stream, seed, **parts)
+    shown, true = published_means(publisher, stream, WINDOW), window_means(stream.published, WINDOW)
     relative = float(np.sqrt(np.mean((shown - true) ** 2)) / true.mean())
     total: list[tuple[Setting, dict[str, float]]] = [({"window": "all"}, {"relative error of a window": relative})]
     if stream.name.endswith("stand-in"):
-        total += by_window(private, stream, WINDOW)
+        total += by_window(shown, stream, WINDOW)
     return total
 
 

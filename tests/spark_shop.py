@@ -105,6 +105,11 @@ GOLDEN = [
     f"SELECT country, COUNT(*) AS n, SUM(population * age) AS s FROM {C} GROUP BY country",
     f"SELECT COUNT(*) AS n FROM {C} WHERE NOT (country = 'it' OR age > 5) OR population > 10",
     "SELECT label, COUNT(*) AS n, SUM(factor * age) AS s FROM people JOIN kinds USING (kind) GROUP BY label",
+    "SELECT kind, COUNT(*) AS n FROM people GROUP BY kind HAVING kind = 'a' OR COUNT(*) > 100",
+    "SELECT MAX(n) AS most FROM (SELECT kind, COUNT(*) AS n FROM people GROUP BY kind) AS t",
+    "SELECT SUM(n) AS n FROM (SELECT COUNT(*) AS n FROM people UNION ALL SELECT COUNT(*) AS n FROM orders) AS t",
+    "SELECT kind, city, COUNT(*) AS n FROM people JOIN (SELECT kind AS chosen, COUNT(*) AS most FROM people "
+    "GROUP BY chosen ORDER BY most DESC LIMIT 2) AS series ON kind = chosen GROUP BY kind, city",
 ]
 
 

@@ -99,7 +99,11 @@ class Client:
         return f"Client(collection {self._collection.sha256[:8]}{'; simulation' * self.simulation})"
 
     def is_kept_in(self, path: str | Path) -> bool:
-        """Whether its memory or its ledger is this file."""
+        """Whether its memory or its ledger is this file. A queue of uploads needs a file of its own.
+
+        >>> client.is_kept_in("uploads.json")
+        False
+        """
         in_ledger = self._ledger is not None and self._ledger.is_kept_in(path)
         return in_ledger or (isinstance(self._memory, FileMemory) and self._memory.is_kept_in(path))
 

@@ -5,7 +5,7 @@ from committed_results import committed
 
 from deniable_lab.experiments import stream_reference
 from deniable_lab.experiments.harness import experiments
-from deniable_lab.experiments.ratios import Ratio, geometric_mean, ratios
+from deniable_lab.experiments.ratios import geometric_mean, ratios
 
 PAPER = "ToPS (paper)"
 REAL = ("POS", "DNS")
@@ -184,14 +184,3 @@ KNOWN_TO = {
     **dict.fromkeys((thresholds_and_smoothers, without_trust, tails_cut), 0.1),
 }
 """How large the standard error of a ratio may be, as a share: headlines are known to a tenth, as it rounds."""
-
-
-def known_badly():
-    """Ratios whose standard errors are larger than that."""
-    return [
-        f"{phrase}: {value}"
-        for finding, share in KNOWN_TO.items()
-        for phrase, *values in finding()
-        for value in values
-        if isinstance(value, Ratio) and value.stderr > share * value.mean
-    ]

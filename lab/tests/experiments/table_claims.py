@@ -266,16 +266,5 @@ FINDINGS = (
     grid_claims,
     spiky_claims,
 )
-HEADLINES = {grid_claims: 0.1}
+KNOWN_TO = {grid_claims: 0.1}
 """How large the standard error of a ratio may be, as a share, where a headline rests on it."""
-
-
-def known_badly():
-    """Ratios whose standard errors are larger than that."""
-    return [
-        f"{phrase}: {value}"
-        for finding, share in HEADLINES.items()
-        for phrase, *values in finding()
-        for value in values
-        if isinstance(value, Ratio) and value.stderr > share * value.mean
-    ]

@@ -11,6 +11,7 @@ from refresh_claims import refreshed
 
 from deniable_lab.benchmarks.grid_accuracy import WANTED
 from deniable_lab.experiments import stream_reference
+from deniable_lab.experiments.ratios import Ratio
 
 PAGE = RESULTS / "README.md"
 in_repository = pytest.mark.skipif(not PAGE.is_file(), reason="the results are in the repository only")
@@ -25,7 +26,14 @@ def test_every_number_of_the_results_follows_from_its_csv_or_names_its_source():
 
 @in_repository
 def test_ratios_are_known_as_well_as_the_page_needs():
-    assert stream_claims.known_badly() + table_claims.known_badly() == []
+    known_badly = [
+        f"{phrase}: {value}"
+        for finding, share in {**stream_claims.KNOWN_TO, **table_claims.KNOWN_TO}.items()
+        for phrase, *values in finding()
+        for value in values
+        if isinstance(value, Ratio) and value.stderr > share * value.mean
+    ]
+    assert known_badly == []
 
 
 def test_a_number_that_nobody_vouches_for_is_noticed():

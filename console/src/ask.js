@@ -81,6 +81,7 @@ export async function askPage(main) {
   }
 
   async function explain() {
+    if (told.querySelector("[role=alert]")) fill(told);
     fill(explained, h("p", { class: "working" }, "Explaining…"));
     try {
       const { text: words } = await asked("v1/explain", { body: { sql: text.text() } });

@@ -6,11 +6,11 @@ export function h(tag, properties = {}, ...children) {
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value != null) element.setAttribute(name, value);
   }
-  element.append(...children.flat().filter((child) => child != null && child !== false));
+  element.append(...children.flat(Infinity).filter((child) => child != null && child !== false));
   return element;
 }
 
-export const fill = (element, ...children) => element.replaceChildren(...children.flat().filter((child) => child != null && child !== false));
+export const fill = (element, ...children) => element.replaceChildren(...children.flat(Infinity).filter((child) => child != null && child !== false));
 export const say = (words) => { document.getElementById("said").textContent = words; };
 
 let used = 0;

@@ -106,7 +106,7 @@ def test_the_page_holds_its_pictures_and_asks_for_nothing(shown):
     text = (shown[0] / "demo" / "report.html").read_text(encoding="utf-8")
     page = Outside()
     page.feed(text)
-    assert len(page.addresses) == page.tags.count("img") == 4
+    assert len(page.addresses) == page.tags.count("img") == 5
     assert all(address.startswith("data:image/png;base64,iVBORw0KGgo") for address in page.addresses)
     assert not {"script", "link", "iframe"} & set(page.tags)
     assert "url(" not in text
@@ -114,7 +114,7 @@ def test_the_page_holds_its_pictures_and_asks_for_nothing(shown):
     assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in page.metas
     assert "max-width" in text
     assert all(title.endswith("?") for title in re.findall(r"<h[12]>(.*?)</h[12]>", text))
-    assert len(list((shown[0] / "demo").glob("*.png"))) == 4
+    assert len(list((shown[0] / "demo").glob("*.png"))) == 5
 
 
 def test_the_three_commands_at_the_end_work(shown, monkeypatch):

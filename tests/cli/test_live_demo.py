@@ -35,9 +35,11 @@ def test_devices_report_to_a_console_that_is_open(tmp_path):
         str(tmp_path),
     ]
     settings = {**os.environ, "NUMBA_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=settings
-    ) as process:
+    said = tmp_path / "stderr.txt"
+    with (
+        said.open("w") as stderr,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=settings) as process,
+    ):
         try:
             shown = ""
             while "Ctrl-C" not in shown:
@@ -69,6 +71,7 @@ def test_devices_report_to_a_console_that_is_open(tmp_path):
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
+    assert said.read_text() == ""  # so that the keys stay in sight
 
 
 def answer_survey(survey, address, specification):

@@ -416,6 +416,16 @@ def test_an_expired_key_is_named_and_another_one_helps(browser, shop, monkeypatc
     tab.close(allowed=("403",))
 
 
+def test_tables_and_columns_are_listed(browser, shop):
+    address, keys, _ = shop
+    tab = Tab(browser, address, keys)
+    page = tab.open("ask")
+    page.get_by_text("Tables and columns").click()
+    page.get_by_role("region", name="users").get_by_role("cell", name="sex", exact=True).wait_for()
+    assert "[object" not in page.inner_text("main")
+    tab.close()
+
+
 def test_a_long_answer_shows_its_first_rows(browser, shop, monkeypatch):
     rows = 60_000
     long = Result({"number": range(rows)}, {"n": (Estimate(7.0, 0.5),) * rows})

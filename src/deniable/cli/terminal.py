@@ -17,6 +17,7 @@ import click
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from deniable.cli.standard_streams import printable, unicode_output
 from deniable.errors import DeniableError
@@ -42,9 +43,12 @@ def table(title: str, *columns: str, numbers_from: int = 1, folding: int = -1) -
 
     If it is too wide, the column `folding` takes several lines.
     """
+    words = printable(title)
+    fits = len(words) <= width()  # it may be wider than what stands below it
     made = _Table(
-        title=printable(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
-    )
+        title=Text(words, "table.title", no_wrap=True, overflow="ignore") if fits else words,
+        title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0),
+    )  # fmt: skip
     for position, column in enumerate(columns):
         right = position >= numbers_from
         folds = position == folding % len(columns)

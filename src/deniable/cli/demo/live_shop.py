@@ -6,6 +6,7 @@ Devices run in a thread and speak HTTP, as real ones do. Their rows are made up,
 from __future__ import annotations
 
 import http.client
+import logging
 import shutil
 import threading
 import time
@@ -36,6 +37,7 @@ def serve_demo(folder: Path, port: int, people: int) -> None:
     """Make a collector in the folder, start devices, and serve until Ctrl-C."""
     try:
         from deniable.service.collector import init_folder
+        from deniable.service.logs import LOGGER
         from deniable.service.serving import serve
         from deniable.service.settings import ServeSettings
     except ModuleNotFoundError as missing:
@@ -53,6 +55,7 @@ def serve_demo(folder: Path, port: int, people: int) -> None:
             click.echo(f"  key to {scope}: {key}")
         click.echo(f"A survey to answer yourself, which reports into it: {page.reporting_to(address)}")
         click.echo("Devices report while it runs. Ctrl-C ends it.")
+        LOGGER.setLevel(logging.WARNING)  # a line for each request would carry the keys away
         devices = threading.Thread(target=report_for_ever, args=(address, collection, people), daemon=True)
         devices.start()
 

@@ -43,7 +43,7 @@ class Outcome:
     ask_key: str
     """The key that opens the console."""
     pictures: dict[str, Path]
-    """Those that were drawn, by what they show: ages, weeks, attack, stream."""
+    """Those that were drawn, by what they show: ages, weeks, change, attack, stream."""
 
     @property
     def collected(self) -> Path:

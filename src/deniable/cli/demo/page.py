@@ -21,7 +21,10 @@ th, td { padding: .25rem .5rem; border-bottom: 1px solid #8884; text-align: righ
 td:not(:first-child) { white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 img { display: block; width: 100%; max-width: 40rem; height: auto; margin: 1rem auto; background: #fff; }
-@media (max-width: 30rem) { table { font-size: .8rem; } th, td { padding: .25rem .2rem; } }
+@media (max-width: 30rem) {
+  table { font-size: .8rem; } th, td { padding: .25rem .2rem; }
+  td:first-child { min-width: 4.5rem; } td:not(:first-child) { white-space: normal; }
+}
 footer { margin-top: 2rem; font-size: .85rem; opacity: .8; }
 """
 

@@ -32,10 +32,12 @@ def draw_all(
         require_plotting()
     except MissingExtra:
         return {}
-    paths = {name: folder / f"{name}.png" for name in ("ages", "weeks", "attack", "stream")}
+    paths = {name: folder / f"{name}.png" for name in ("ages", "weeks", "change", "attack", "stream")}
     ages, weeks = answered[0], next(answer for answer in answered if "round" in answer.result.groups)
+    change = answered[-1]
     draw(ages.result, paths["ages"], truth=ages.truth, dpi=DPI)
     _draw_weeks(weeks, paths["weeks"])
+    draw(change.result, paths["change"], truth=change.truth, dpi=DPI)
     _draw_attack(orders, sent, paths["attack"])
     draw_stream(published.released, paths["stream"], truth=watts, unit="readings, watts", dpi=DPI)
     return paths

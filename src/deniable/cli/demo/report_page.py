@@ -54,6 +54,10 @@ def _answers(outcome: Outcome) -> list[str]:
     pictures = {
         shop.QUESTIONS[0][0]: ("ages", "People by age: estimates with 95 % intervals, and the truth"),
         shop.QUESTIONS[2][0]: ("weeks", "Orders by category and week: estimates with 95 % intervals, and the truth"),
+        shop.CHANGED_ORDERS[0]: (
+            "change",
+            "Change of orders by category: estimates with 95 % intervals, and the truth",
+        ),
     }
     for answer in outcome.answered:
         rows = (cells(*row) for row in answer.rows())

@@ -134,7 +134,7 @@ javascript: .venv/.installed-test
 # The pages in site/; every link and anchor has to lead somewhere.
 docs: .venv/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "Open site/index.html"
+	@echo "To read them: $(BIN)/python -m http.server --bind 127.0.0.1 --directory site"
 
 # What is generated: pictures, the reference of names and commands.
 pages: .venv/.installed-test

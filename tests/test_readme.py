@@ -191,11 +191,21 @@ def test_pictures_are_there_and_small():
 
 
 def test_sessions_are_shown_as_such_and_other_python_as_it_is():
-    spec = importlib.util.spec_from_file_location("prompt_blocks", ROOT / "docs" / "prompt_blocks.py")
-    hook = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hook)
+    hook = script("prompt_blocks")
     assert hook.on_page_markdown("```python\n>>> 1\n1\n```") == "```pycon\n>>> 1\n1\n```"
     assert hook.on_page_markdown("```python\ndef f(): ...\n```") == "```python\ndef f(): ...\n```"
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES} & {*(ROOT / "docs").rglob("*.md")}), ids=name)
+def test_every_page_begins_with_what_it_is_for(page):
+    said = script("found_pages").description(page.read_text(encoding="utf-8"))
+    assert 40 <= len(said) <= 320
+    assert said[-1] in ".:?…"
+
+
+def test_a_description_is_plain_text():
+    text = "# Title\n\n![A picture](x.png)\n\nThis page shows `it`,\n[twice](y.md). " + "Not more. " * 30
+    assert script("found_pages").description(text).startswith("This page shows it, twice. Not more. Not")
 
 
 def test_tests_that_contributing_names_exist():

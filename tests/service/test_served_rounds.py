@@ -49,6 +49,13 @@ def test_only_open_rounds_take_reports_and_a_question_sees_rounds(served):
     assert str(dn.connect(served.folder.parent / "out").sql(question)) == str(expected)
 
 
+def test_a_question_before_the_first_report_says_that_there_are_none(served):
+    run("round", "open", served.folder, 1)
+    asked = run("query", served.folder, "SELECT round, COUNT(*) AS n FROM users GROUP BY round")
+    assert asked.returncode != 0
+    assert "there are no reports of table 'users'. Nothing was computed. Collect them first." in asked.stderr
+
+
 def test_rounds_that_there_are_not(served, tmp_path):
     assert run("round", "open", served.folder, 5).returncode == 2
     plain = Served(tmp_path / "plain", WEEKS.with_settings(rounds=None))

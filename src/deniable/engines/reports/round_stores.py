@@ -70,6 +70,8 @@ class RoundStore:
 
 def round_stores(reports: Mapping[str, pa.Table], slots: Mapping[str, int]) -> dict[str, RoundStore]:
     """The valid reports of all tables. User ids are of one type."""
+    if not reports:  # a collector that has just begun
+        return {}
     everyone = (
         pa.concat_arrays([pc.unique(table["uid"].combine_chunks()) for table in reports.values()]).unique().sort()
     )

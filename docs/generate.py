@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import itertools
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -40,6 +43,7 @@ def commands(group: click.Group = cli, path: tuple[str, ...] = ("deniable",)) ->
             yield " ".join((*path, name)), command
 
 
+OF_THE_LAB = ("deniable bench", "deniable reproduce")
 EXIT_CODES = """\
 | exit code | meaning |
 |---|---|
@@ -60,10 +64,10 @@ def command_line() -> str:
         MADE
         + "# Command line\n\nThis page shows `--help` of every command. "
         + "Rows go to stdout, messages to stderr; `-` reads stdin. "
-        + "`bench` and `reproduce` come with the package deniable-lab: run `pip install ./lab` in a checkout.\n\n"
+        + "`bench` and `reproduce` come last: they need the package deniable-lab (`pip install ./lab`).\n\n"
         + EXIT_CODES
     ]
-    for name, command in commands():
+    for name, command in sorted(commands(), key=lambda named: named[0].startswith(OF_THE_LAB)):
         settings = {"max_content_width": 80, "terminal_width": 80, **cli.context_settings}
         context = click.Context(command, info_name=name, **settings)
         parts.append(f"## {name}\n\n```text\n{command.get_help(context).rstrip()}\n```\n")
@@ -98,7 +102,7 @@ def signature(name: str, value: Callable[..., Any]) -> str:
     if len(name + _plain(call)) <= 100:
         return name + _plain(call)
     arguments = ",\n    ".join(_arguments(call))
-    end = "" if call.return_annotation in (inspect.Signature.empty, "None") else f" -> {call.return_annotation}"
+    end = "" if call.return_annotation in (inspect.Signature.empty, None, "None") else f" -> {call.return_annotation}"
     return f"{name}(\n    {arguments},\n){end}"
 
 
@@ -123,6 +127,8 @@ def described(name: str, value: Any, level: int = 3) -> Iterator[str]:
     yield f"{'#' * level} {name}\n\n```python\n{signature(name, value)}\n```\n\n{shown(inspect.getdoc(value) or '')}\n"
     if not inspect.isclass(value) or issubclass(value, Exception):
         return
+    if notes := field_notes(value):
+        yield "\n".join(f"- `{field}`: {note}" for field, note in notes.items()) + "\n"
     own = name.rsplit(".", 1)[-1]
     for attribute, member in members(value).items():
         function = getattr(member, "__func__", member)
@@ -134,7 +140,30 @@ def described(name: str, value: Any, level: int = 3) -> Iterator[str]:
             continue
         call = re.sub(r"\((self|cls)(, )?", "(", signature(f"{own}.{attribute}", function))
         call = re.sub(r"\(\n    (self|cls),\n", "(\n", call)
-        yield f"```python\n{call}\n```\n\n{text}\n"
+        yield f"{'#' * (level + 1)} {own}.{attribute}\n\n```python\n{call}\n```\n\n{text}\n"
+
+
+def field_notes(value: type) -> dict[str, str]:
+    """What is written below the fields of a class."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(value))).body[0].body  # type: ignore[attr-defined]
+    return {
+        field.target.id: " ".join(note.value.value.split())
+        for field, note in itertools.pairwise(body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and not field.target.id.startswith("_")
+        if isinstance(note, ast.Expr) and isinstance(note.value, ast.Constant) and isinstance(note.value.value, str)
+    }
+
+
+def overview(values: dict[str, Any]) -> str:
+    """Every name of a page with the first sentence about it."""
+    rows = ["| name | what it is |", "|---|---|"]
+    for name, value in values.items():
+        first = re.split(r"(?<=\.) (?=[A-Z])", " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()))[0]
+        anchor = name.replace(".", "").lower()
+        rows.append(f"| [`{name.rsplit('.', 1)[-1]}`](#{anchor}) | {first.replace('|', chr(92) + '|')} |")
+    return "\n".join(rows)
 
 
 def members(value: type) -> dict[str, Any]:
@@ -199,10 +228,12 @@ def names(page: str) -> str:
     parts = [f"{MADE}# {title}\n\n{how}\n"]
     if page == "errors":
         parts.append(f"```text\n{inspect.getdoc(module)}\n```\n")
-    for name in public:
-        value = getattr(module, name)
-        if inspect.isclass(value) or inspect.isfunction(value):
-            parts += described(prefix + name, value)
+    values = {prefix + name: getattr(module, name) for name in public}
+    values = {name: value for name, value in values.items() if inspect.isclass(value) or inspect.isfunction(value)}
+    short = f"Examples write names without `{prefix}` where they show one name.\n\n" if prefix else ""
+    parts.append(f"## Names\n\n{short}{overview(values)}\n")
+    for name, value in values.items():
+        parts += described(name, value)
     return "\n".join(parts)
 
 

@@ -27,7 +27,7 @@ WHOLE = 1_000
 TRACEBACK_SWITCH = "DENIABLE_TRACEBACK"
 
 simulation_option = click.option(
-    "--simulation", is_flag=True, help="For data that need no protection: allow --epsilon inf, and mark the output."
+    "--simulation", is_flag=True, help="For data that need no protection: allow an infinite ε, and mark the output."
 )
 
 

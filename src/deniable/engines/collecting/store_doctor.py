@@ -1,7 +1,7 @@
 """Looks a collector's folder over: files, counts, every report, gaps; and repairs what can be repaired without loss.
 
 A finding is `repairable` if what is right follows from the reports that are there. Reports themselves are never
-changed or removed: a damaged one needs a back-up.
+changed or removed: a damaged one needs a backup.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def examine(folder: CollectorFolder) -> Examination:
     seen = Examination()
     seen.findings += _file_findings(folder)
     if folder.database is None and (damage := file_damage(folder.path / STORE_FILE)):
-        seen.findings.append(StoreProblem(f"{STORE_FILE} is damaged ({damage}). Restore it from a back-up."))
+        seen.findings.append(StoreProblem(f"{STORE_FILE} is damaged ({damage}). Restore it from a backup."))
         return seen
     if has_streams(folder.path):
         _look_at_streams(folder, seen)
@@ -85,7 +85,7 @@ def _look_at_streams(folder: CollectorFolder, seen: Examination) -> None:
         for name in log.names:
             state = log.state(name)
             seen.streams[name] = state.first_reports + state.second_reports
-            seen.findings += [StoreProblem(f"{words}. Restore a back-up") for words in log.problems(name)]
+            seen.findings += [StoreProblem(f"{words}. Restore a backup") for words in log.problems(name)]
     finally:
         log.close()
 
@@ -96,7 +96,7 @@ def _look_at_live_streams(folder: CollectorFolder, seen: Examination) -> None:
         seen.live.append(path.name)
         bad = [finding for finding in check_store(path) if not finding.well]
         seen.findings += [
-            StoreProblem(f"stream {path.name}: {each.piece}: {each.text}. Restore a back-up") for each in bad
+            StoreProblem(f"stream {path.name}: {each.piece}: {each.text}. Restore a backup") for each in bad
         ]
 
 
@@ -156,7 +156,7 @@ def _look_at_reports(folder: CollectorFolder, store: CollectorStore, seen: Exami
         seen.findings.append(StoreProblem(f"{counted(len(unknown), 'table')} that the specification does not have"))
     for reason, number in sorted(faults.items()):
         seen.findings.append(
-            StoreProblem(f"{counted(number, 'report')} {reason}. Restore a back-up, or leave them out")
+            StoreProblem(f"{counted(number, 'report')} {reason}. Restore a backup, or leave them out")
         )
 
 

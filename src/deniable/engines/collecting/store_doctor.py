@@ -155,9 +155,7 @@ def _look_at_reports(folder: CollectorFolder, store: CollectorStore, seen: Exami
     if unknown:
         seen.findings.append(StoreProblem(f"{counted(len(unknown), 'table')} that the specification does not have"))
     for reason, number in sorted(faults.items()):
-        seen.findings.append(
-            StoreProblem(f"{counted(number, 'report')} {reason}. Restore a backup, or leave them out")
-        )
+        seen.findings.append(StoreProblem(f"{counted(number, 'report')} {reason}. Restore a backup, or leave them out"))
 
 
 def _public(text: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from command_line import run
 from deniable.randomness import SeededSource
 from deniable.streams import Expectation, ToPL, ToPS
 from deniable.streams.local.threshold_choice import candidates
-from deniable_lab.benchmarks import local_streams, stream_error
+from deniable_lab.benchmarks import local_streams, stream_error, stream_predictions
 from deniable_lab.experiments.data import Data
 from deniable_lab.experiments.drawn_distributions import SHAPES, drawn, of_values
 from deniable_lab.experiments.ratios import Ratio, geometric_mean, ratio
@@ -42,6 +42,24 @@ def test_bursts_compare_the_methods_of_the_overall_experiment():
         assert row.note.startswith(f"{ratio(row.ours, row.theirs)} times; θ ")
     expected = geometric_mean(ratio(row.ours, row.theirs) for row in rows)
     assert (mean.what, Ratio(mean.ours.mean, mean.ours.stderr)) == ("DNS stand-in geometric mean", expected)
+
+
+def test_predictions_compare_smoothers_of_the_same_blocks():
+    """The sum of squares of published sums inside blocks, from published values, is what the part computes."""
+    values = np.random.default_rng(4).poisson(20, 3 * stream_predictions.HORIZON)
+    tops = ToPS(1.0, 1000, horizon=stream_predictions.HORIZON, source=SeededSource(1), simulation=True)
+    published = tops.push_many(values)
+    values = values[tops.settings.warmup :]
+    expected = 0.0
+    for begin, learnt, blocks in tops._blocks.parts():
+        size = blocks.plan.block
+        if blocks.plan.horizon == stream_predictions.HORIZON:
+            whole = slice(begin, begin + blocks.totals().size * size)
+            apart = (published[whole] - np.minimum(values[whole], learnt.theta)).reshape(-1, size)[:, :-1]
+            expected += np.square(np.cumsum(apart, axis=1)).sum()
+    ours, recent, *_ = stream_predictions._errors(tops, values.astype(float))
+    assert ours == pytest.approx(expected)
+    assert ours < recent
 
 
 def test_the_part_on_drift_expects_more_of_it_than_the_defaults(folder):

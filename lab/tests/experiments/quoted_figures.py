@@ -58,6 +58,7 @@ RESULTS_PAGE = {
 SECTIONS = {
     "streams.md": {
         "How often intervals cover the truth": ("deniable bench streams --part intervals",),
+        "A smoother that is learnt": ("deniable bench streams --part predictions --repetitions 20",),
         "θ that follows": ("deniable bench streams --part renewal --repetitions 10",),
         "Accuracy and speed": ("deniable bench streams --part defaults",),
         "How θ is chosen": (

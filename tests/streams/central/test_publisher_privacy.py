@@ -17,7 +17,7 @@ from scripted_source import ScriptedSource
 from deniable.errors import InvalidParameter, RandomnessFault
 from deniable.mechanisms import DiscreteLaplace
 from deniable.randomness import SecureSource, SeededSource
-from deniable.streams.central import epochs, level_shift
+from deniable.streams.central import epochs, level_shift, smoother_choice
 from deniable.streams.central.evidence import EpochSums, KeptValues
 from deniable.streams.central.named_publishers import Flat, ToPS, restore
 from deniable.streams.central.publisher import Publisher
@@ -47,6 +47,7 @@ VARIANTS = [
     settings(renew=True),
     settings(renew=True, block=2),
     settings(renew=True, block=None, fanout=None),
+    settings(renew=True, block=2, fit_smoother=True),
     settings(hierarchy="tent"),
     settings(hierarchy="tent", fanout=3),
 ]
@@ -73,8 +74,9 @@ def transcript(chosen, values, seed, shifts, seen=None):
 
     publisher = Publisher(chosen, source=ScriptedSource(seed, script), simulation=True)
     published = publisher.push_many(np.array(values))
-    learnt = tuple(learnt for _, learnt, _ in publisher._blocks.parts())
-    return (learnt, tuple(published.tolist()), publisher.flush()), publisher
+    parts = publisher._blocks.parts()
+    learnt, plans = tuple(learnt for _, learnt, _ in parts), tuple(blocks.plan for _, _, blocks in parts)
+    return (learnt, tuple(published.tolist()), publisher.flush(), plans), publisher
 
 
 @pytest.mark.parametrize(
@@ -93,6 +95,8 @@ def test_for_every_neighbour_there_is_noise_at_most_e_to_the_epsilon_less_likely
     """
     if early:
         ends_early(monkeypatch)
+    monkeypatch.setattr(smoother_choice, "_FEWEST_BLOCKS", 1)
+    smoothers = set()
     learning, asked = mock.Mock(wraps=epochs.learn), set()
     monkeypatch.setattr(epochs, "learn", learning)
     rng = np.random.default_rng(2)
@@ -105,6 +109,7 @@ def test_for_every_neighbour_there_is_noise_at_most_e_to_the_epsilon_less_likely
         counts = [call.args[0].count for call in learning.call_args_list]
         thetas = [learnt.theta for learnt in told[0]]
         asked |= set(counts)
+        smoothers |= {plan.smoother for plan in told[3]}
         for index, other in itertools.product(range(len(values)), range(BOUND + 1)):
             if other == values[index]:
                 continue  # no neighbour, the stream itself
@@ -123,6 +128,7 @@ def test_for_every_neighbour_there_is_noise_at_most_e_to_the_epsilon_less_likely
             worst = max(worst, float(cost))
     assert worst > (0.7 if early else 0.79) * EPSILON  # nothing near a factor two is given away
     assert not early or min(asked) < HORIZON
+    assert early or len(smoothers) > chosen.fit_smoother
 
 
 def warmup_shifts(chosen, values, neighbour, theta):

@@ -148,10 +148,10 @@ def streams(
     """Error and speed of private streams.
 
     Compared with the authors' code and numpy. Parts: speed, durable, variances, calibration, intervals, rare,
-    renewal, bursts, defaults, thresholds, paper, hierarchies, smoothers, percentiles, coverage, other, drift. Parts
-    after `bursts` need `--data`. `paper` takes half an hour, `variances` five minutes (25 times the repetitions: single
-    trees vary much), the rest a few. "Theirs" in `bursts`, `other` and `drift` is our code with the paper's settings.
-    Exits 1 if a target is missed.
+    renewal, predictions, bursts, defaults, thresholds, paper, hierarchies, smoothers, percentiles, coverage, other,
+    drift. Parts after `bursts` need `--data`. `paper` takes half an hour, `variances` five minutes (25 times the
+    repetitions: single trees vary much), the rest a few. "Theirs" in `bursts`, `other` and `drift` is our code with the
+    paper's settings, in `predictions` the smoother `recent`. Exits 1 if a target is missed.
 
     \b
     Example:
@@ -162,6 +162,7 @@ def streams(
         local_streams,
         stream_coverage,
         stream_error,
+        stream_predictions,
         stream_renewal,
         stream_speed,
     )
@@ -176,6 +177,7 @@ def streams(
         "intervals": lambda: stream_coverage.drawn(repetitions),
         "rare": lambda: stream_coverage.rare(repetitions),
         "renewal": lambda: stream_renewal.renewal(repetitions),
+        "predictions": lambda: stream_predictions.predictions(max(repetitions // 10, 2)),
         "bursts": lambda: stream_error.bursts(repetitions),
         "defaults": lambda: stream_error.defaults(data, repetitions),
         "thresholds": lambda: stream_error.thresholds(data),
@@ -205,7 +207,7 @@ def streams(
     for name, rows in tables.items():
         if parts and name not in parts:
             continue
-        if name not in ("variances", "calibration", "intervals", "rare", "renewal", "bursts") and data.folder is None:
+        if name not in _WITHOUT_DATA and data.folder is None:
             click.echo(f"{name}: skipped, it needs --data", err=True)
             continue
         made = table(name, "what", "ours", "± %", "theirs", "± %", "ratio", "", numbers_from=1, folding=0)
@@ -225,6 +227,9 @@ def streams(
     if figures:
         _write_figures(Path(figures), written)
     fail_where_missed(missed)
+
+
+_WITHOUT_DATA = ("variances", "calibration", "intervals", "rare", "renewal", "predictions", "bursts")
 
 
 def _write_figures(path: Path, rows: list[tuple[str, Any]]) -> None:

@@ -20,12 +20,13 @@ from deniable.randomness import Source
 from deniable.streams.central.perturber import LeafNoise
 from deniable.streams.central.published_epochs import EpochFacts
 from deniable.streams.central.published_roughness import BlockDifferences, Knot
+from deniable.streams.central.smoother_choice import BlockPredictions
 from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.warmup import Learnt
 from deniable.streams.released.windows import PRESSED, Truncation
 from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.growing_array import GrowingArray
-from deniable.streams.structure.smoother import SLAB, publish_blocks, published_values
+from deniable.streams.structure.smoother import SLAB, Smoother, publish_blocks, published_values
 from deniable.streams.structure.state_values import packed, unpacked
 
 _AHEAD = 4096  # noise fetched together for blocks of one value that come one by one
@@ -50,7 +51,15 @@ class BlockPublisher:
     """The open block, the noise of its chunk, the smoother's prediction, and the noisy sums of complete blocks."""
 
     def __init__(
-        self, plan: StreamPlan, epsilon: float, learnt: Learnt, bound: int, source: Source, *, keep: bool
+        self,
+        plan: StreamPlan,
+        epsilon: float,
+        learnt: Learnt,
+        bound: int,
+        source: Source,
+        *,
+        keep: bool,
+        fit_smoother: bool = False,
     ) -> None:
         self.plan, self.learnt, self._source = plan, learnt, source
         self._cut = min(learnt.theta, bound)  # an uncapped θ may lie above the bound
@@ -60,7 +69,8 @@ class BlockPublisher:
         self._initial_rate = learnt.theta / 2 if learnt.mean is None else learnt.mean
         self._totals = GrowingArray()  # noisy sums of complete blocks, if they are kept
         self.noisy_sum = 0  # of all complete blocks
-        self._differences = BlockDifferences()  # of neighbouring ones, if they have more than one value
+        predictions = BlockPredictions(plan, self._initial_rate) if fit_smoother and plan.block > 1 else None
+        self._differences = BlockDifferences(predictions)  # of neighbouring ones, if they have more than one value
         self._keep = keep
         self._block = 0  # number of the open block, through all chunks
         self._newest: float | None = None  # noisy mean of the last complete block
@@ -119,6 +129,13 @@ class BlockPublisher:
     def knots(self) -> list[Knot]:
         """How much neighbouring blocks differ beyond their noise, once no more will come."""
         return self._differences.knots(self.plan, self.perturber.node_variance)
+
+    def smoother_after(self, following: StreamPlan, node_variance: float) -> Smoother:
+        """The smoother for the next epoch, by how well each would have predicted the blocks of this one."""
+        predictions = self._differences.predictions
+        if predictions is None:
+            return self.plan.smoother
+        return predictions.best(self.plan, self.perturber.node_variance, following, node_variance)
 
     def forget(self) -> None:
         """Keep nothing of what was published, now and later."""

@@ -9,7 +9,7 @@ it published (`LevelShift`).
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,8 +56,9 @@ class Epochs:
         epoch = self._settings.epoch(length)
         source = self._source.stream("epoch", number).recomputable()
         self.learnt, self._length = learnt, length
-        plan = plan_after(epoch, learnt) if kept is None else epoch.plan_of(kept)
-        self._open = BlockPublisher(plan, epoch.epsilon, learnt, top, source, keep=self._keep)
+        plan = self._plan_after(epoch, learnt) if kept is None else epoch.plan_of(kept)
+        fit = self._settings.fit_smoother
+        self._open = BlockPublisher(plan, epoch.epsilon, learnt, top, source, keep=self._keep, fit_smoother=fit)
         self._sums = self._new_sums(length)
         steady = length == self._settings.horizon
         self._shift = LevelShift(plan, self._open.perturber.node_variance, learnt, top, falls=steady)
@@ -68,6 +69,17 @@ class Epochs:
         self._recent_sum = 0  # noisy sum where these values begin
         self._part_sums = [0]  # noisy sums at the ends of parts
         self._stop = min(self._part, length)
+
+    def _plan_after(self, epoch: Settings, learnt: Learnt) -> StreamPlan:
+        """Blocks and tree for what was learnt, and the smoother that suits the blocks of the epoch before best."""
+        plan = plan_after(epoch, learnt)
+        if not self._settings.fit_smoother or not self._finished:
+            return plan
+        before = self._finished[-1].blocks
+        if before.published < before.plan.horizon:
+            return replace(plan, smoother=before.plan.smoother)  # it has ended because the stream has moved
+        node_variance = plan.perturber(epoch.epsilon, learnt.theta).node_variance
+        return replace(plan, smoother=before.smoother_after(plan, node_variance))
 
     def _new_sums(self, length: int) -> EpochSums:
         rule, top = self._settings.threshold, self._settings.grid.top

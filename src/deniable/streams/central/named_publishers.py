@@ -26,7 +26,8 @@ class ToPS(Publisher):
 
     The first `warmup` values are never published: 256 to 4,096 by ε, and 65,536 if θ is not renewed.
 
-    Smoothers: recent, mean, median, moving, exponential, or none, which is block=1.
+    Smoothers: recent, mean, median, moving, exponential, or none, which is block=1. The default is recent in the first
+    epoch, and then whichever would have predicted the blocks of the epoch before best.
 
     `hierarchy`: noise by a "tree" of block sums, by "tent"s, which overlap, or "auto" for the one that is predicted to
     be better at random windows. Sums of whole chunks are better by a tree.
@@ -53,7 +54,7 @@ class ToPS(Publisher):
         block: int | str | None = None,
         fanout: int | None = None,
         consistent: bool = True,
-        smoother: str | Smoother = "recent",
+        smoother: str | Smoother | None = None,
         threshold: Threshold | None = None,
         expectation: Expectation | None = None,
         hierarchy: str = "auto",
@@ -72,6 +73,7 @@ class ToPS(Publisher):
             warmup = usual_warmup(epsilon) if renew else WARMUP_ONCE
         if start is not None:
             warmup = 0
+        fit_smoother, smoother = renew and smoother is None, "recent" if smoother is None else smoother
         if smoother == "none":
             smoother, block = "recent", 1
         if paper:
@@ -95,6 +97,7 @@ class ToPS(Publisher):
             renew=renew,
             start=start,
             hierarchy=hierarchy,
+            fit_smoother=fit_smoother,
         )
         super().__init__(settings, key=key, source=source, simulation=simulation, keep=keep)
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from deniable.arrays import Floats, Integers
+from deniable.streams.central.smoother_choice import BlockPredictions
 from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.structure.growing_array import GrowingArray
 from deniable.streams.structure.state_values import packed, unpacked
@@ -25,9 +26,13 @@ Knot = tuple[float, float, float]
 
 
 class BlockDifferences:
-    """Sums of squared differences of neighbouring runs of blocks, by the length of the runs: 1, 2, 4, … blocks."""
+    """Sums of squared differences of neighbouring runs of blocks, by the length of the runs: 1, 2, 4, … blocks.
 
-    def __init__(self) -> None:
+    The same runs are predicted by every smoother, if the next epoch's is chosen by that.
+    """
+
+    def __init__(self, predictions: BlockPredictions | None = None) -> None:
+        self.predictions = predictions
         self._waiting = GrowingArray()
         self._squares, self._pairs = np.zeros(_RUN_DOUBLINGS), np.zeros(_RUN_DOUBLINGS, dtype=np.int64)
 
@@ -44,6 +49,8 @@ class BlockDifferences:
         runs = self._waiting.array().astype(np.float64)
         self._waiting.clear()
         for scale in range(_RUN_DOUBLINGS):
+            if self.predictions is not None:
+                self.predictions.follow(scale, runs)
             pairs = runs[: runs.size // 2 * 2].reshape(-1, 2)
             self._squares[scale] += np.square(pairs[:, 0] - pairs[:, 1]).sum()
             self._pairs[scale] += len(pairs)
@@ -71,12 +78,15 @@ class BlockDifferences:
             "waiting": packed(self._waiting.array()),
             "squares": self._squares.tolist(),
             "pairs": self._pairs.tolist(),
+            "predictions": None if self.predictions is None else self.predictions.state(),
         }
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
         self._waiting.extend(unpacked(state["waiting"]))
         self._squares, self._pairs = np.array(state["squares"]), np.array(state["pairs"], dtype=np.int64)
+        if self.predictions is not None and state.get("predictions") is not None:
+            self.predictions.resume(state["predictions"])
 
 
 def _difference_noise(model: Any, middle: Integers, length: int) -> float:

@@ -17,7 +17,7 @@ from deniable.mechanisms import DiscreteLaplace
 from deniable.streams.central.evidence import EXCESS_REACH, SQUARE_STEPS, run_lengths
 from deniable.streams.central.stream_forecast import Expectation, PlanChoice, StreamPlan, choose_plan, paper_block
 from deniable.streams.central.threshold import THRESHOLDS_BY_KIND, PredictedError, PublicThreshold, Threshold
-from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
+from deniable.streams.structure.smoother import Recent, Smoother, smoother_of, smoother_of_text
 from deniable.streams.structure.value_grid import Grid
 
 MEAN_SHARE, SINGLES_SHARE = Fraction(1, 50), Fraction(1, 64)
@@ -72,6 +72,9 @@ class Settings:
 
     `hierarchy`: "tree", "tent", or "auto" for the one that is predicted to be better.
 
+    `fit_smoother`: `smoother` holds for the first epoch only. Later ones have the smoother that would have predicted
+    the blocks of the epoch before best.
+
     >>> Settings("tops", 0.5, Grid(1000)).plan.block
     1024
     """
@@ -92,6 +95,7 @@ class Settings:
     hierarchy: str = "tree"
     renew: bool = False
     start: float | None = None
+    fit_smoother: bool = False
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -103,6 +107,10 @@ class Settings:
             raise InvalidParameter("renew", "needs the threshold PredictedError", "Use that, or renew=False.")
         if self.start is not None and not (self.renew and self.warmup == 0):
             raise InvalidParameter("start", "is a θ to begin with, without warm-up", "Use warmup=0 and renew=True.")
+        if self.fit_smoother and not self._may_fit:
+            raise InvalidParameter(
+                "fit_smoother", "needs renew=True and the smoother Recent", "Name a smoother instead."
+            )
         public = isinstance(self.threshold, PublicThreshold) and not self.measure_start
         if self.warmup == 0 and self.start is None and not public:
             raise InvalidParameter(
@@ -141,8 +149,9 @@ class Settings:
 
     def plan_of(self, choice: PlanChoice) -> StreamPlan:
         """The plan that was chosen before."""
-        block, fanout, hierarchy = choice
-        return StreamPlan(self.horizon, block, fanout, self.consistent, self.smoother, hierarchy)
+        block, fanout, hierarchy, *fitted = choice
+        smoother = smoother_of_text(*fitted) if fitted else self.smoother
+        return StreamPlan(self.horizon, block, fanout, self.consistent, smoother, hierarchy)
 
     @property
     def allowed_hierarchy(self) -> str:
@@ -228,13 +237,20 @@ class Settings:
         facts = self.describe()
         if self.hierarchy == "tree":
             del facts["hierarchy"]
+        if self.fit_smoother == self._may_fit:
+            del facts["fit_smoother"]  # streams from before it could be chosen go on with their noise
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def _may_fit(self) -> bool:
+        return self.renew and self.smoother == Recent()
 
     @classmethod
     def read(cls, facts: dict[str, Any]) -> Settings:
         """The settings that `describe` described."""
         facts = dict(facts)
         threshold = dict(facts.pop("threshold"))
+        facts.setdefault("fit_smoother", facts.get("renew", False) and facts["smoother"]["name"] == Recent.name)
         return cls(
             **{
                 **facts,

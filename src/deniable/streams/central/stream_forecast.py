@@ -22,7 +22,7 @@ from deniable.streams.released.prediction_error import Smoothing
 from deniable.streams.released.roughness import Roughness
 from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.hierarchy import Hierarchy, even_pairs
-from deniable.streams.structure.smoother import Interpolated, Recent, Smoother
+from deniable.streams.structure.smoother import Interpolated, Recent, Smoother, smoother_text
 from deniable.streams.structure.tents import (
     LARGEST_TENT_FANOUT,
     LARGEST_TENT_LEAVES,
@@ -72,8 +72,8 @@ class Expectation:
         return tuple((float(4**power), self.difference(4**power)) for power in range(21))
 
 
-PlanChoice = tuple[int, int, str]
-"""Values of a block, fan-out, and tree or tent."""
+PlanChoice = tuple[int, int, str] | tuple[int, int, str, str]
+"""Values of a block, fan-out, and tree or tent; and the smoother where it was chosen, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class StreamPlan:
     @property
     def choice(self) -> PlanChoice:
         """What was chosen: the rest are settings."""
-        return self.block, self.fanout, self.hierarchy
+        return self.block, self.fanout, self.hierarchy, smoother_text(self.smoother)
 
     @property
     def layout(self) -> BlockLayout:

@@ -20,7 +20,7 @@ from deniable.streams.released.levels import block_errors, growth
 from deniable.streams.released.prediction_error import Smoothing, SmoothingByBlock, smoothing_by_block
 from deniable.streams.released.windows import SINGLE_LAPLACE, Truncation
 from deniable.streams.structure.block_layout import BlockLayout
-from deniable.streams.structure.smoother import Interpolated
+from deniable.streams.structure.smoother import Interpolated, Recent
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,21 @@ class StretchSums:
         reconstructed: Covariance = replace(covariance, smoother=Interpolated(covariance.smoother, *self._blocks))
         return reconstructed
 
+    def _averaged(self, starts: Integers, stops: Integers, noise: Floats) -> Floats:
+        """How much more than after the block before predictions may be off, where they average over more blocks.
+
+        They have less noise, and were chosen because all that they are off by is less. So changes of the stream may add
+        at most as much as noise is less.
+        """
+        result, online = np.zeros(starts.shape), getattr(self.stretch.covariance, "smoother", Recent())
+        if self._layout is None or online == Recent():
+            return result
+        open_block = np.flatnonzero(self._layout.locate(stops)[0] >= self._blocks[1])
+        recent: Any = replace(self._noise, smoother=Interpolated(Recent(), *self._blocks))  # type: ignore[type-var]
+        other = recent.variance(starts[open_block], stops[open_block])
+        result[open_block] = np.maximum(other - noise[open_block], 0.0)
+        return result
+
     @cached_property
     def _smoothing(self) -> SmoothingByBlock | None:
         if self.stretch.smoothing is None or self._layout is None:
@@ -111,7 +126,7 @@ class StretchSums:
         noise = self._noise.variance(starts, stops)
         smoothing = np.zeros(starts.shape)
         if self._smoothing is not None:
-            smoothing = self._smoothing.variance(starts, stops)
+            smoothing = self._smoothing.variance(starts, stops) + self._averaged(starts, stops, noise)
         if self.stretch.truncation is not None:  # stand-ins for events that did not count are off, too
             smoothing = smoothing + ((stops - starts) * self.stretch.truncation.uncounted) ** 2
         return noise, smoothing, self._tails(starts, stops)

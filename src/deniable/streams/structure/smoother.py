@@ -10,9 +10,10 @@ from these the standard error of every window follows in closed form.
 
 from __future__ import annotations
 
+import json
 import math
 from bisect import insort
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -185,6 +186,9 @@ class Median:
 
 
 Smoother = Recent | Mean | MovingAverage | Exponential | Median
+_SMOOTHERS_BY_NAME: dict[str, type[Smoother]] = {
+    kind.name: kind for kind in (Recent, Mean, MovingAverage, Exponential, Median)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +236,26 @@ def smoother_of(name: str | Smoother, **settings: Any) -> Smoother:
     """A smoother by its name."""
     if not isinstance(name, str):
         return name
-    kinds: dict[str, type[Smoother]] = {kind.name: kind for kind in (Recent, Mean, MovingAverage, Exponential, Median)}
-    if name not in kinds:
-        raise InvalidParameter("smoother", "is unknown", f"Use one of {', '.join(kinds)}, or block=1 for none.")
-    return kinds[name](**settings)
+    if name not in _SMOOTHERS_BY_NAME:
+        raise InvalidParameter(
+            "smoother", "is unknown", f"Use one of {', '.join(_SMOOTHERS_BY_NAME)}, or block=1 for none."
+        )
+    return _SMOOTHERS_BY_NAME[name](**settings)
+
+
+def smoother_text(smoother: Smoother) -> str:
+    """A smoother in one line, which `smoother_of_text` reads.
+
+    >>> smoother_text(MovingAverage(16)), smoother_of_text("moving 16")
+    ('moving 16', MovingAverage(window=16))
+    """
+    return " ".join([smoother.name, *map(json.dumps, asdict(smoother).values())])
+
+
+def smoother_of_text(text: str) -> Smoother:
+    """The smoother that `smoother_text` wrote."""
+    name, *values = text.split()
+    return _SMOOTHERS_BY_NAME[name](*map(json.loads, values))
 
 
 def publish_blocks(totals: Integers, rates: Floats, length: int) -> Floats:

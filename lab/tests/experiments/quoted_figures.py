@@ -139,7 +139,6 @@ DOCS_PAGES = {
     },
     "tables.md": {
         'texts: 7 and "7" are the same user, "007" is another': "an example",
-        "181,335 people in a one-row table, and their 2,094,140 diary rows": "data: ATUS",
         "The true numbers are 15,955, 12,613 and 3,156": "the data of the example, which is seeded",
         "32 bytes": "setting",
         "more than 1 % of a table's rows": "setting",

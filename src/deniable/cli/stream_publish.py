@@ -34,7 +34,7 @@ SECONDS_BETWEEN_REPORTS = 1.0
 )
 @click.option("--column", default="value", show_default=True, help="Column of the values.")
 @click.option("--time-column", default=None, help="Column of timestamps, published as they are.")
-@click.option("--person-column", default=None, help="Column of persons' ids: ε then protects persons. Needs --most.")
+@click.option("--person-column", default=None, help="Column of people's ids: ε then protects people. Needs --most.")
 @click.option("--most", type=click.IntRange(1), default=None, help="Values of each person that count per epoch.")
 @click.option("--epoch", type=click.IntRange(1), default=None, help="Events of an epoch. Default: --horizon.")
 @click.option("--window", type=click.IntRange(1), default=1, show_default=True, help="Epochs that one ε covers.")

@@ -88,9 +88,10 @@ def describe(rows: Rows) -> str:
 {markdown_table(["", "rounds", "MSE smaller by", "covered"], lines)}
 
 Levels keep ε = {EPSILON:g} over a lifetime either way. Changes spend ε = {EPSILON:g} in every round either way;
-memoised answers hide *that* somebody changed less well, which `deniable check` says in numbers. For these settings the law
-says {_forecast_gain():.1f}, whatever the number of rounds: the noise of single rounds does not cancel. Where a lifetime
-spends the same for people who change alike, fresh rounds have an ever smaller ε, and memoised ones gain far more."""
+memoised answers hide *that* somebody changed less well, which `deniable check` says in numbers. For these settings
+the law says {_forecast_gain():.1f}, whatever the number of rounds: the noise of single rounds does not cancel. Where a
+lifetime spends the same for people who change alike, fresh rounds have an ever smaller ε,
+and memoised ones gain far more."""
 
 
 def _forecast_gain() -> float:

@@ -52,6 +52,7 @@ def test_lists_of_commands_end_no_line_halfway(path):
 def test_every_command_has_help_and_a_documented_example(path):
     command = dict(every_command())[path]
     assert command.help
+    assert [option.name for option in command.params if isinstance(option, click.Option) and not option.help] == []
     if not isinstance(command, click.Group):
         assert f"deniable {' '.join(path)}" in command.help
     shown = run(*path, "--help")

@@ -67,7 +67,13 @@ def plot(
 @click.argument("path")
 @click.option("--period", required=True, help="hour, day or week by timestamps, or a number of values.")
 @click.option("--phases", type=int, default=None, help="Parts of a period. Default: 60, 24, 7; of values at most 24.")
-@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 0.9999),
+    default=0.95,
+    show_default=True,
+    help="Confidence of the intervals.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per phase.")
 def profile(path: str, period: str, phases: int | None, confidence: float, as_json: bool) -> None:
     """Means by phase of a period, such as days of the week.
@@ -109,9 +115,9 @@ def check_theta(theta: float, bound: float, low: float = 0.0) -> None:
 
 
 @stream.command()
-@click.option("--epsilon", type=float, required=True)
+@click.option("--epsilon", type=float, required=True, help="Privacy of one value against another.")
 @click.option("--bound", type=float, required=True, help="Public upper bound of values.")
-@click.option("--horizon", type=int, default=1 << 20, show_default=True)
+@click.option("--horizon", type=int, default=1 << 20, show_default=True, help="Values of a chunk: the longest windows.")
 @click.option("--theta", type=float, default=None, help="Threshold to assume. Default: the bound.")
 @click.option(
     "--block", type=click.IntRange(1), default=None, help="Values of a block. Default: chosen by predicted error."

@@ -45,7 +45,7 @@ def _agreed(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--first", type=int, default=1 << 16, show_default=True, help="First reports to send, with --theta-from.")
 @click.option("--wait", type=float, default=600.0, show_default=True, help="Seconds to wait for the threshold.")
 @click.option("--uid", default=None, help="The user's id. Without it every line is a user, numbered from --first-uid.")
-@click.option("--first-uid", type=int, default=0, show_default=True)
+@click.option("--first-uid", type=int, default=0, show_default=True, help="Number of the first user, without --uid.")
 @click.option("--memory", type=click.Path(dir_okay=False), default=None, help="What this user has sent. Needs --uid.")
 @ledger_option
 def report(

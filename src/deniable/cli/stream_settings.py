@@ -42,7 +42,13 @@ _SETTINGS_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     HIERARCHY,
     click.option("--theta", type=float, default=None, help="A public threshold, instead of a private choice."),
     click.option("--theta-per-key", is_flag=True, help="Every key learns θ from its own first --warmup values."),
-    click.option("--method", type=click.Choice(METHODS), default="tops", show_default=True),
+    click.option(
+        "--method",
+        type=click.Choice(METHODS),
+        default="tops",
+        show_default=True,
+        help="The publisher; all but tops are there to compare.",
+    ),
     click.option("--paper", is_flag=True, help="Use ToPS with the paper's threshold and blocks."),
     click.option("--public-keys", is_flag=True, help="Keys, and how many values each has, are public."),
     click.option(

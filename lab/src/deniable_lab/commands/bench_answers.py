@@ -14,8 +14,10 @@ LEAST = 0.93
 
 
 @click.command()
-@click.option("--releases", type=click.IntRange(2), default=400, show_default=True)
-@click.option("--seed", type=int, default=1, show_default=True)
+@click.option(
+    "--releases", type=click.IntRange(2), default=400, show_default=True, help="How often people are drawn anew."
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="First seed.")
 @click.option("--csv", "path", type=click.Path(dir_okay=False), help="Also write the rows to a file.")
 def answers(releases: int, seed: int, path: str | None) -> None:
     """Coverage of quantiles, CORR, REGR and averages of few people.

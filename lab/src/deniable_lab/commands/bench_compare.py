@@ -11,8 +11,10 @@ from deniable_lab.commands.targets import fail_where_missed
 
 
 @click.command()
-@click.option("--releases", type=click.IntRange(2), default=300, show_default=True)
-@click.option("--seed", type=int, default=1, show_default=True)
+@click.option(
+    "--releases", type=click.IntRange(2), default=300, show_default=True, help="How often people are drawn anew."
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="First seed.")
 def compare(releases: int, seed: int) -> None:
     """Errors of group comparisons, over all pairs at once.
 

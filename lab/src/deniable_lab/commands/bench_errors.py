@@ -26,7 +26,7 @@ GRID_PARTS = ("ranges", "many", "shapes", "joins", "skewed", "households")
 
 @click.command()
 @data_option(without="rows are drawn")
-@click.option("--rows", type=click.IntRange(1), default=3_000_000, show_default=True)
+@click.option("--rows", type=click.IntRange(1), default=3_000_000, show_default=True, help="Rows of a table.")
 @click.option(
     "--runs", type=click.IntRange(1), default=3, show_default=True, help="Releases per cell; with --grids, seeds."
 )

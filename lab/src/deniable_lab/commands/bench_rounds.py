@@ -108,13 +108,19 @@ def hash_pairs(seeds: int, pairs: int, keep: Path | None, buckets: tuple[int, ..
 
 
 @click.command()
-@click.option("--mode", "modes", type=click.Choice(["rotating", "fresh", "memoised"]), multiple=True)
-@click.option("--collections", type=click.IntRange(2), default=200, show_default=True)
-@click.option("--users", type=click.IntRange(10), default=2_000, show_default=True)
-@click.option("--rounds", "count", type=click.IntRange(2), default=3, show_default=True)
+@click.option(
+    "--mode",
+    "modes",
+    type=click.Choice(["rotating", "fresh", "memoised"]),
+    multiple=True,
+    help="Only these modes; repeat it for several.",
+)
+@click.option("--collections", type=click.IntRange(2), default=200, show_default=True, help="Collections of each mode.")
+@click.option("--users", type=click.IntRange(10), default=2_000, show_default=True, help="People of a collection.")
+@click.option("--rounds", "count", type=click.IntRange(2), default=3, show_default=True, help="Rounds of a collection.")
 @click.option("--answers", type=click.IntRange(1), default=1, show_default=True, help="For rotating rounds.")
-@click.option("--epsilon", type=float, default=2.0, show_default=True)
-@click.option("--seed", type=int, default=1, show_default=True)
+@click.option("--epsilon", type=float, default=2.0, show_default=True, help="The specification's ε.")
+@click.option("--seed", type=int, default=1, show_default=True, help="First seed.")
 def rounds(
     modes: tuple[str, ...], collections: int, users: int, count: int, answers: int, epsilon: float, seed: int
 ) -> None:

@@ -185,7 +185,7 @@ def queries(large: bool) -> None:
 
 @click.command()
 @click.option("--sizes", default="1000000,10000000", show_default=True, help="Reports per table.")
-@click.option("--partitions", default="2,8,32", show_default=True)
+@click.option("--partitions", default="2,8,32", show_default=True, help="Numbers of partitions.")
 @click.option("--udf", "udf_size", type=int, default=10_000_000, show_default=True, help="Size for the paper's way.")
 def spark(sizes: str, partitions: str, udf_size: int) -> None:
     """Warm time of questions on Spark, next to DuckDB.

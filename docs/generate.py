@@ -229,7 +229,7 @@ def names(page: str) -> str:
     if page == "errors":
         parts.append(f"```text\n{inspect.getdoc(module)}\n```\n")
     values = {prefix + name: getattr(module, name) for name in public}
-    values = {name: value for name, value in values.items() if inspect.isclass(value) or inspect.isfunction(value)}
+    values = {name: value for name, value in values.items() if callable(value)}
     short = f"Examples write names without `{prefix}` where they show one name.\n\n" if prefix else ""
     parts.append(f"## Names\n\n{short}{overview(values)}\n")
     for name, value in values.items():

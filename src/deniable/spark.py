@@ -17,7 +17,12 @@ __all__ = ["gather_stream", "gathered", "publish_stream", "register", "session",
 
 
 def session(master: str = "local[*]") -> Any:
-    """Start a Spark session at a master. On a cluster you usually have one already."""
+    """Start a Spark session at a master. On a cluster you usually have one already.
+
+    For example:
+
+        spark = dn.spark.session("local[4]")
+    """
     from deniable.engines.spark.spark_session import open_session
 
     return open_session(master)
@@ -48,6 +53,11 @@ def register(
     and views named `<table>_reports`. Answers from a simulation have a column `simulation`.
 
     An ε without noise needs `simulation`, as everywhere.
+
+    For example:
+
+        dn.spark.register(spark, shop, "hdfs:///data/reports")
+        spark.sql("SELECT AVG(amount) AS spent FROM orders JOIN users USING (uid) WHERE age < 30").show()
     """
     from deniable.engines.spark.spark_session import checked_session
 
@@ -59,7 +69,12 @@ def register(
 
 
 def unregister(spark: Any) -> None:
-    """Give a session its own `sql` back, and drop the functions that `register` made."""
+    """Give a session its own `sql` back, and drop the functions that `register` made.
+
+    For example:
+
+        dn.spark.unregister(spark)
+    """
     from deniable.engines.spark.spark_session import checked_session
 
     checked_session(spark)
@@ -92,6 +107,15 @@ def publish_stream(
 
     A batch that is tried again publishes the same bytes. The checkpoint holds values of open blocks: it is as secret as
     the data. A secret publishes from one checkpoint.
+
+    For example:
+
+        settings = {"epsilon": 1.0, "bound": 500, "theta": 80, "public_keys": True}
+        writer = dn.spark.publish_stream(
+            readings, key="region", value="reading", order="offset", settings=settings,
+            secret="/etc/deniable/stream.key", checkpoint="hdfs:///data/checkpoint",
+        )
+        writer.format("parquet").option("path", "hdfs:///data/published").start()
     """
     from deniable.engines.spark.spark_session import require_pyspark
 
@@ -130,6 +154,12 @@ def gather_stream(
     Of several reports for a user, round and slot, the one of the earliest micro-batch counts. So lines may arrive any
     number of times: from devices that repeat themselves, in a batch that is tried again, or from the beginning with a
     new checkpoint. One query at a time may gather into a folder. `gathered` says what became of the lines.
+
+    For example:
+
+        lines = spark.readStream.text("hdfs:///data/arriving")
+        writer = dn.spark.gather_stream(lines, shop, "hdfs:///data/gathered", checkpoint="hdfs:///data/gathering")
+        writer.trigger(availableNow=True).start().awaitTermination()
     """
     from deniable.engines.spark.spark_session import require_pyspark
 
@@ -148,7 +178,12 @@ def gather_stream(
 
 
 def gathered(spark: Any, out: str | Path) -> dict[str, int]:
-    """What became of the lines that `gather_stream` took: `lines`, `reports`, `repeated`, and refusals by reason."""
+    """What became of the lines that `gather_stream` took: `lines`, `reports`, `repeated`, and refusals by reason.
+
+    For example:
+
+        dn.spark.gathered(spark, "hdfs:///data/gathered")["repeated"]
+    """
     from deniable.engines.spark.spark_session import checked_session
 
     checked_session(spark)

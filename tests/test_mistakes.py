@@ -146,6 +146,11 @@ SPECIFICATIONS = [
         "design is not a setting of fit",
         "Use coins, fanout, name, oracle, shares; the design is always a grid",
     ),
+    (
+        lambda: dn.fit(USERS, epsilon=1.0, users=10, others=0.5),
+        "others must be a number from 1 to 10: by what factor errors of the workload may rise",
+        r"Use 1\.25",
+    ),
     (lambda: dn.fit(5, epsilon=1.0, users=10), "tables must be one Table or more", "Pass dn.Table"),
     (
         lambda: dn.Collection.from_dict({"epsilon": 1.0, "tables": {"users": {"attributes": [{"kind": "public"}]}}}),

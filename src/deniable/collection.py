@@ -244,6 +244,7 @@ def fit(
     workload: Sequence[str] | None = None,
     compared: bool = True,
     only_workload: bool = False,
+    others: float | None = None,
     rows: RowsGiven = None,
     matching: MatchingGiven = None,
     **settings: Any,
@@ -252,7 +253,13 @@ def fit(
 
     `tables` are dn.Table values with their ε, or a collection whose design is to be replaced. Without a workload, all
     ranges of one and of two attributes count alike. Nothing but these public facts is looked at, and the same facts
-    give the same fit. With `compared`, other designs are forecast too. `rows` are those that users are expected to
+    give the same fit. With `compared`, other designs are forecast too.
+
+    `others` is the factor by which errors of the workload may rise, so that questions outside of it can be answered,
+    too: 1.25 unless it is given, and 1.08 for tables that the workload joins. Such questions get no more reports than
+    `hio` would give them. With `only_workload` they get none, as with 1.
+
+    `rows` are those that users are expected to
     have, as in `Collection.forecast`, and `matching` is the share of them that meets the conditions: a number, a range,
     or a list with one of these per question. Further settings are the collection's `fanout`, `oracle`, `shares`, `name`
     and `coins`.
@@ -267,7 +274,14 @@ def fit(
 
     start = _with_grids(tables, epsilon, settings)
     return fit_grids(
-        start, users, workload, compared=compared, only_workload=only_workload, rows=rows, matching=matching
+        start,
+        users,
+        workload,
+        compared=compared,
+        only_workload=only_workload,
+        others=others,
+        rows=rows,
+        matching=matching,
     )
 
 
@@ -278,6 +292,7 @@ def plan(
     users: int,
     epsilon: float | None = None,
     only_workload: bool = False,
+    others: float | None = None,
     rows: RowsGiven = None,
     matching: MatchingGiven = None,
     after: Any = None,
@@ -316,7 +331,7 @@ def plan(
 
     start = _with_grids(tables, epsilon, settings)
     expected: dict[str, Any] = {"rows": rows, "matching": matching}
-    options: dict[str, Any] = {"only_workload": only_workload, **expected}
+    options: dict[str, Any] = {"only_workload": only_workload, "others": others, **expected}
     told = advance or ignored
     if after is None:
         fitted = fit_grids(start, users, workload, **options, advance=lambda part: told(0.8 * part))

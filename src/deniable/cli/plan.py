@@ -24,12 +24,21 @@ only_workload_option = click.option(
 )
 
 
+others_option = click.option(
+    "--others",
+    type=float,
+    metavar="FACTOR",
+    help="By what factor errors of these questions may rise for the sake of others; default: 1.25, in joins 1.08.",
+)
+
+
 @click.command()
 @click.argument("specification", type=click.Path(dir_okay=False))
 @click.argument("queries", type=click.Path(dir_okay=False, allow_dash=True))
 @click.option("--users", type=count, required=True, help="How many people will report.")
 @click.option("-o", "--out", type=click.Path(dir_okay=False), help="Write it here; default: NAME.planned.toml.")
 @only_workload_option
+@others_option
 @rows_option
 @matchings_option
 @click.option(
@@ -44,6 +53,7 @@ def plan(
     users: int,
     out: str | None,
     only_workload: bool,
+    others: float | None,
     rows_given: tuple[str, ...],
     matchings_given: tuple[str, ...],
     first: str | None,
@@ -78,6 +88,7 @@ def plan(
             questions,
             users=users,
             only_workload=only_workload,
+            others=others,
             rows=rows,
             matching=given_matchings(matchings_given),
             after=looked,
@@ -97,6 +108,7 @@ def plan(
 @click.option("--users", type=count, required=True, help="How many people will report.")
 @click.option("-o", "--out", type=click.Path(dir_okay=False), help="Write the fitted specification here.")
 @only_workload_option
+@others_option
 @rows_option
 @matchings_option
 def fit(
@@ -105,6 +117,7 @@ def fit(
     users: int,
     out: str | None,
     only_workload: bool,
+    others: float | None,
     rows_given: tuple[str, ...],
     matchings_given: tuple[str, ...],
 ) -> None:
@@ -131,6 +144,7 @@ def fit(
             users,
             questions,
             only_workload=only_workload,
+            others=others,
             rows=rows,
             matching=given_matchings(matchings_given),
             advance=lambda part: advance(part * WHOLE),

@@ -160,8 +160,10 @@ def test_no_attribute_is_dropped_unless_that_is_asked_for():
     assert shown == {"age", "income", "sex"}
     only = dn.fit(PEOPLE, epsilon=1.0, users=10**5, workload=asked, only_workload=True)
     assert {name for view in only.collection.grids["people"] for name in view.axes} == {"age"}
-    # What the rest costs is small, and what it is worth is printed.
-    assert kept.errors["grid"][0] < 1.05 * only.errors["grid"][0]
+    # What the rest costs is limited, and what it is worth is printed.
+    assert kept.errors["grid"][0] < 1.25 * only.errors["grid"][0]
+    cheap = dn.fit(PEOPLE, epsilon=1.0, users=10**5, workload=asked, others=1.05, compared=False)
+    assert cheap.errors["grid"][0] < 1.05 * only.errors["grid"][0]
     assert set(kept.outside) == {
         "people: age",
         "people: income",

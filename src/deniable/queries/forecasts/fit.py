@@ -24,6 +24,7 @@ from deniable.queries.forecasts.example_questions import all_ranges, ranges_of
 from deniable.queries.forecasts.first_look import Densities
 from deniable.queries.forecasts.forecast import checked_users, error_of, planned, span_of
 from deniable.queries.forecasts.predicted_range import shown_span
+from deniable.queries.grids.other_views import checked_others, most_for_others
 from deniable.queries.grids.view_choice import SAMPLED_COLUMNS, ChosenViews, ViewSearch, in_joins
 from deniable.queries.grids.workload import WorkloadColumn, importance_of
 from deniable.queries.parsing.sql import parse
@@ -130,6 +131,7 @@ def fit_grids(
     *,
     compared: bool = True,
     only_workload: bool = False,
+    others: float | None = None,
     seen: Densities | None = None,
     predicted: bool = True,
     rows: RowsGiven = None,
@@ -145,13 +147,14 @@ def fit_grids(
     texts = _checked_questions(start, workload, seen or {})
     shown = texts if workload is not None else _some(texts)
     of_question = assumed_by_question(start, rows, matching, len(shown))
-    options = (workload is None, only_workload, seen or {}, assumed, advance)
+    factor = checked_others(others, only_workload=only_workload)
+    options = (workload is None, factor, seen or {}, assumed, advance)
     collection, chosen = _fitted(start, texts, count, *options)
     designs: dict[str, AnySpecification] = {"grid": collection} if predicted else {}
     if compared and predicted:
         designs |= {name: start.with_settings(design=name) for name in COMPARED_DESIGNS}
-    others = workload is not None and compared
-    part = 0.4 if others else 0.5
+    beyond = workload is not None and compared
+    part = 0.4 if beyond else 0.5
     errors: dict[str, tuple[float, ...]] = {}
     for name, mine in designs.items():
         each = []
@@ -161,7 +164,7 @@ def fit_grids(
         errors[name] = tuple(each)
     notes = tuple(note for mine in chosen.values() for note in mine.notes)
     outside: dict[str, float] = {}
-    if others:
+    if beyond:
         outside = outside_errors(collection, count, set(texts), assumed, lambda done: advance(done * (0.5 - part)))
     spans = spans_of(collection, count, shown, of_question) if predicted else ()
     return Fit(collection, count, shown, errors, notes, outside, spans)
@@ -191,7 +194,7 @@ def _fitted(
     texts: tuple[str, ...],
     users: int,
     examples: bool,
-    only_workload: bool,
+    others: float | None,
     seen: Densities,
     assumed: AssumedRows,
     advance: Callable[[float], None],
@@ -220,8 +223,9 @@ def _fitted(
                 start.oracle,
                 mine,
                 examples=examples,
-                keep_all=not only_workload,
                 seen=seen.get(name, {}),
+                fanout=start.fanout,
+                most_for_others=most_for_others(others, max(len(columns) for columns in asked if name in columns)),
             )
             for name, mine in items.items()
             if mine

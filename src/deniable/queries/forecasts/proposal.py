@@ -79,6 +79,7 @@ def propose_after(
     matching: MatchingGiven,
     advance: Callable[[float], None],
     only_workload: bool,
+    others: float | None,
 ) -> Proposal[AnySpecification]:
     """A grid for the rest of the users, by what the reports of a first group say of where rows are.
 
@@ -89,6 +90,7 @@ def propose_after(
         "compared": False,
         "predicted": False,
         "only_workload": only_workload,
+        "others": others,
         "rows": rows,
         "matching": matching,
     }

@@ -24,6 +24,8 @@ LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 """Numbers of even cells that are tried."""
 FEWEST_FINER, MOST_FINER = 12, 32
 """How many even cells there are at least and at most for questions that nobody announced."""
+LARGE_EPSILON = 32.0
+"""Above it, nothing changes any more."""
 SHOWN = 2.0
 """How many standard errors of its count an even one of them holds."""
 LADDER_STEPS = range(len(LADDER))
@@ -129,14 +131,14 @@ def with_ends(cut: Cut, size: int) -> Cut:
     return Cells(tuple(starts)) if isinstance(cut, Cells) and all(low < high for low, high in pairwise(starts)) else cut
 
 
-def finer_cells(epsilon: float, reports: float) -> int:
+def finer_cells(epsilon: float, reports: float, most: int = MOST_FINER) -> int:
     """How many even cells so many reports show: each holds, on average, `SHOWN` times the noise of its count.
 
     Local hashing counts the part of rows in a cell with the variance 1/(reports·sinh²(ε/2)). Fewer cells hide where
     rows are inside of them, which is all that matters if these share a value. More cells show such values only.
     """
-    shown = math.sqrt(reports) * math.sinh(min(epsilon, MOST_FINER) / 2) / SHOWN
-    return int(min(max(shown, FEWEST_FINER), MOST_FINER))
+    shown = math.sqrt(reports) * math.sinh(min(epsilon, LARGE_EPSILON) / 2) / SHOWN
+    return int(min(max(shown, FEWEST_FINER), most))
 
 
 def finer_cut(domain: Private, borders: tuple[int, ...], seen: Floats | None, cells: int = FEWEST_FINER) -> Cut:

@@ -21,10 +21,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from deniable.arrays import Floats
-from deniable.queries.grids.candidate_cuts import candidates, finer_cells, finer_cut, follows, with_ends
+from deniable.queries.grids.candidate_cuts import candidates, follows, with_ends
 from deniable.queries.grids.fitting_prior import where_asked
 from deniable.queries.grids.grid_cells import Asked, CellView
 from deniable.queries.grids.grid_weights import System, solve_grid
+from deniable.queries.grids.other_views import OtherViews
 from deniable.queries.grids.smoothness import SEPARATE
 from deniable.queries.grids.workload import Subject, WorkloadColumn, borders, parts, subjects
 from deniable.queries.weights.table_plan import Column, Product
@@ -43,10 +44,6 @@ PRICE_OF_BORDERS = 1.25
 """By so much the error may rise for borders at all constants: what is not assumed cannot be wrong."""
 PRICE_OF_ENDS = 1.05
 """By so much it may rise for cells of the first and the last value, where heaps are most common."""
-KEPT_SHARE = 0.075
-"""The part of the reports for questions outside the workload, about all attributes together."""
-FINER = 1.25
-"""An attribute that a workload cuts into so many times fewer pieces than reports show gets a view for other ones."""
 HARDLY = 0.004
 """A view with a smaller part of the reports is dropped."""
 DRAWING_ROUNDS = 6
@@ -83,8 +80,10 @@ class ViewSearch:
     items: Sequence[WorkloadColumn]
     examples: bool = False
     """Whether columns are only examples of others, so that borders do not follow theirs."""
-    keep_all: bool = True
-    """Whether attributes that no column is about keep a coarse view."""
+    fanout: int = 5
+    """Of the table's trees in `hio`."""
+    most_for_others: float = 0.0
+    """The part of the reports that may be spent on questions that no column is about."""
     seen: Mapping[str, Floats] = field(default_factory=dict)
     """By attribute, the part of the rows at each value, where a first look has seen them."""
 
@@ -112,30 +111,22 @@ class ViewSearch:
         return ChosenViews(chosen, () if self.examples else tuple(self._notes(fitted, chosen, asked, choices)))
 
     def _with_the_rest(self, views: tuple[GridView, ...]) -> tuple[GridView, ...]:
-        """The same views and, if wanted, one of every attribute that they show coarsely, or not at all.
+        """The same views and, if wanted, those for questions that nobody announced.
 
-        Whoever asks something else later is not left with the few cells of a workload. Constants that other views
-        follow are borders of these, too, so that questions of the workload lose less than the reports they cost. Others
-        are not: what was not worth its price would be answered by these few reports alone.
+        Constants that fitted views follow are borders of these, too, so that questions of the workload lose less than
+        the reports they cost. Others are not: what was not worth its price would be answered by these reports alone.
         """
-        if not self.keep_all or self.examples:
+        if not self.most_for_others or self.examples:
             return views
-        added = []
-        reports = KEPT_SHARE * max((item.users for item in self.items), default=0.0) / len(self.table.private)
-        cells = finer_cells(self.epsilon, reports)
+        followed = {}
         for name, domain in zip(self.table.private, self.table.domains, strict=True):
             cuts = [view.axes[name] for view in views if name in view.axes]
-            finest = max((len(cut.places(domain.size)) for cut in cuts), default=0)
-            constants = borders(self.items, name)
-            followed = tuple(each for each in constants if any(follows(cut, (each,), domain.size) for cut in cuts))
-            finer = finer_cut(domain, followed, self.seen.get(name), cells)
-            if finest < min(cells / FINER, len(finer.places(domain.size))):
-                added.append(GridView({name: finer}))
-        if not added:
-            return views
-        total = sum(view.weight for view in views)
-        weight = max(round(KEPT_SHARE / len(added) * total / (1 - KEPT_SHARE)), 1)
-        return (*views, *(replace(view, weight=weight) for view in added))
+            followed[name] = tuple(
+                each for each in borders(self.items, name) if any(follows(cut, (each,), domain.size) for cut in cuts)
+            )
+        users = max((item.users for item in self.items), default=0.0)
+        others = OtherViews(self.table, self.fanout, self.epsilon, users, self.most_for_others, self.seen)
+        return others.added_to(views, followed)
 
     def _columns_about(
         self, subject: Subject, asked: Mapping[Subject, Sequence[WorkloadColumn]]

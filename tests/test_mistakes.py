@@ -773,7 +773,14 @@ def test_java_is_missing(monkeypatch, tmp_path):
     ("package", "extra", "mistake"),
     [
         ("pyspark", "spark", spark_session.require_pyspark),
-        ("matplotlib", "plot", lambda: run_plot("reports")),
+        (
+            "matplotlib",
+            "plot",
+            lambda: run_command("query", "reports", "SELECT COUNT(*) FROM users", "--plot", "a.png"),
+        ),
+        ("uvicorn", "serve", lambda: run_command("serve", "collected")),
+        ("starlette", "serve", lambda: run_command("serve", "--init", "shop.toml", "collected")),
+        ("httptools", "serve", lambda: run_command("demo", "--serve")),
     ],
 )
 def test_an_extra_is_missing(monkeypatch, package, extra, mistake):
@@ -787,10 +794,10 @@ def test_an_extra_is_missing(monkeypatch, package, extra, mistake):
     )
 
 
-def run_plot(path):
+def run_command(*arguments):
     from deniable.cli.main import cli
 
-    cli.main(["query", path, "SELECT COUNT(*) FROM users", "--plot", "out.png"], standalone_mode=False)
+    cli.main(arguments, standalone_mode=False)
 
 
 def test_there_are_a_hundred():

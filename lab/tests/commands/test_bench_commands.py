@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from command_line import run
-from deniable_lab.benchmarks.spark_cluster import compared
-from deniable_lab.benchmarks.straggling import Stage, lost_share
+from deniable_lab.benchmarks.spark_cluster import CORES_EACH, EXECUTORS, compared
+from deniable_lab.benchmarks.straggling import Stage, lost_share, scheduled_seconds
 
 
 def test_the_benchmark_says_which_extra_it_needs(monkeypatch):
@@ -37,7 +37,7 @@ def test_parts_of_a_benchmark_that_do_not_exist_are_refused():
 def test_unit_costs_are_measured_and_multiplied():
     done = run("bench", "scale", "--people", "3000")
     assert done.returncode == 0
-    for words in ("draw reports in bulk", "take all reports over HTTP", "parts per core"):
+    for words in ("draw reports in bulk", "take all reports over HTTP", "kept on the disk", "parts per core"):
         assert words in done.stdout
 
 
@@ -47,13 +47,24 @@ def test_small_parts_and_second_attempts_help_against_stragglers():
     assert lost_share(small, speculative=True) < lost_share(small, speculative=False)
 
 
+def test_a_copy_of_a_task_counts_where_it_ends_first():
+    work, factors = np.ones(4), np.array([10.0, 1.0, 1.0])
+    (alone,) = {scheduled_seconds(work, factors, (0, 1, 2), speculative=False, seed=seed) for seed in range(9)}
+    assert alone == 10
+    ends = {scheduled_seconds(work, factors, (0, 1, 2), speculative=True, seed=seed) for seed in range(9)}
+    assert ends == {2.5}  # noticed after 1.5 medians, one second later
+    together = scheduled_seconds(work, factors, (0, 0, 0), speculative=True)
+    assert together == 10  # a copy runs on another machine
+
+
 @pytest.mark.slow
-def test_every_task_ends_on_a_local_cluster_too():
+def test_copies_of_slow_tasks_start_on_a_cluster_too():
     pytest.importorskip("pyspark")
-    work = np.full(4, 0.2)
+    work = np.full(CORES_EACH * EXECUTORS, 1.0)
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
-        [(real, simulated)] = process.submit(compared, [work], speculative=True).result()
-    assert min(real, simulated) >= work.max()
+        (result,) = process.submit(compared, [work], speculative=True).result()
+    assert min(result.spark_s, result.simulated_s[0]) >= work.max()
+    assert result.copies > 0
 
 
 @pytest.mark.slow

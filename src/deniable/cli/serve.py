@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from deniable.tables.specification.specification_files import read_file
 from deniable.wording import counted
 
 _DAY_S = 86_400
+_SERVER_PACKAGES = ("starlette", "uvicorn", "httptools", "prometheus_client", "mysql_mimic")
 folder_argument = click.argument("folder", type=click.Path(file_okay=False))
 
 
@@ -60,6 +62,7 @@ def serve(
       deniable serve --init shop.toml collected/
       deniable serve collected/ --port 8710
     """
+    require_server()
     path = Path(folder)
     if specification is not None:
         from deniable.service.collector import init_folder
@@ -83,12 +86,17 @@ def serve(
         words = "need a token" if settings.needs_token else "are open"
         click.echo(f"settings and folder are fine: {settings.host}:{settings.port}, uploads {words}")
         return
-    try:
-        from deniable.service.serving import serve as serve_folder
-    except ModuleNotFoundError as missing:
-        raise MissingExtra(missing.name or "uvicorn", "serve") from None
+    from deniable.service.serving import serve as serve_folder
+
     check_folder_of(path)
     serve_folder(path, settings, lambda address: click.echo(f"listening on {address}", err=True))
+
+
+def require_server() -> None:
+    """Refuse if the collector's extra is not installed, before anything is read or written."""
+    for package in _SERVER_PACKAGES:
+        if find_spec(package) is None:
+            raise MissingExtra(package, "serve")
 
 
 def check_folder_of(path: Path, *, keys: bool = True) -> Any:

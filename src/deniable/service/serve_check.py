@@ -7,24 +7,18 @@ from __future__ import annotations
 
 import socket
 import ssl
-from importlib.util import find_spec
 
 from deniable.engines.collecting.stored_reports import CollectorFolder
-from deniable.errors import Failure, InvalidParameter, MissingExtra
+from deniable.errors import Failure, InvalidParameter
 from deniable.service.pseudonym_rules import check_pseudonym_uploads
 from deniable.service.settings import ServeSettings
 from deniable.stores.collector.stream_log import StreamLog, has_streams
 from deniable.stores.live.folder_files import live_stores
 from deniable.stores.live.stored_stream import StoredStream
 
-_PACKAGES = ("starlette", "uvicorn", "httptools", "prometheus_client")
-
 
 def check_serving(folder: CollectorFolder, settings: ServeSettings) -> None:
     """Refuse what `serve` would refuse, and what would fail at the first request."""
-    for package in (*_PACKAGES, "mysql_mimic") if settings.mysql_port else _PACKAGES:
-        if find_spec(package) is None:
-            raise MissingExtra(package, "serve")
     if settings.mysql_port and settings.mysql_port == settings.port:
         raise InvalidParameter("mysql_port", "is the port of HTTP as well", "Choose another.")
     check_pseudonym_uploads(folder, settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -12,8 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pyarrow.parquet import read_metadata
 
 import deniable as dn
+from deniable.stores import DurablePublisher
 from deniable.streams import KeyedPublisher, ToPS
 from deniable.tables.reports.upload_format import BINARY_REPORTS
 from deniable_lab.benchmarks.serve_speed import PATH, bodies, collector, in_batches, stored
@@ -26,7 +29,7 @@ SHOP = dn.Collection(_USERS, _ORDERS, epsilon=4.0)
 COUNT = "SELECT COUNT(*) AS n FROM users WHERE age < 40"
 JOIN = "SELECT AVG(amount) AS a FROM orders JOIN users USING (uid) WHERE marital = 'single'"
 Columns = dict[str, NDArray[Any]]
-_VALUES, _KEYS, _VALUES_OF_A_KEY = 500_000, 2_000, 200
+_VALUES, _KEYS, _VALUES_OF_A_KEY = 500_000, 100_000, 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +110,29 @@ def _streams(_: int) -> list[UnitCost]:
     with clock.running():
         tops.push_many(values)
     costs = [UnitCost("publish a value of one stream", "value", clock.seconds / values.size)]
-    keys = np.tile(np.arange(_KEYS), _VALUES_OF_A_KEY)
-    keyed = KeyedPublisher(0.5, 5_000, theta=1_000, horizon=4096, public_keys=True)
-    readings = random.geometric(0.01, keys.size)
-    keyed.push_many(readings[: 10 * _KEYS], keys[: 10 * _KEYS])
+    keys, minutes = np.arange(_KEYS), random.geometric(0.01, (_VALUES_OF_A_KEY, _KEYS))
+    keyed, taken = _keyed_publisher(), minutes[1:].size
+    keyed.push_many(keys, minutes[0])
     with clock.running():
-        keyed.push_many(readings[10 * _KEYS :], keys[10 * _KEYS :])
-    state = len(str(keyed.state())) / _KEYS
-    costs.append(UnitCost("publish a value of many streams", "value", clock.seconds / (keys.size - 10 * _KEYS), state))
+        for readings in minutes[1:]:
+            keyed.push_many(keys, readings)
+    state = len(json.dumps(keyed.state())) / len(keyed.keys)
+    costs.append(UnitCost("publish a value of many streams", "value", clock.seconds / taken, state))
+    with tempfile.TemporaryDirectory() as parent:
+        store = Path(parent, "store")
+        with DurablePublisher(store, _keyed_publisher()) as stream:
+            stream.push_many(minutes[0], keys=keys)
+            with clock.running():
+                for readings in minutes[1:]:
+                    stream.push_many(readings, keys=keys)
+        sealed = list(store.rglob("*.parquet"))
+        size = sum(file.stat().st_size for file in sealed) / sum(read_metadata(file).num_rows for file in sealed)
+    costs.append(UnitCost("the same, kept on the disk", "value", clock.seconds / taken, size))
     return costs
+
+
+def _keyed_publisher() -> KeyedPublisher:
+    return KeyedPublisher(0.5, 5_000, theta=1_000, horizon=4096, public_keys=True)
 
 
 def _made(people: int) -> tuple[Columns, Columns]:

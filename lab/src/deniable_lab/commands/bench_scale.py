@@ -20,8 +20,8 @@ def scale(people: int, cluster: bool) -> None:
 
     CPU time is that of all threads, and of the collector's process; the machine may be busy with other things. The
     second table multiplies: a billion people with two reports each, a million streams with a value a minute. The third
-    simulates parts of uneven size and slow machines. With --cluster the same simulation is compared with Spark's local
-    cluster of three executors, one of them slow, whose tasks sleep.
+    simulates parts of uneven size and slow machines. With --cluster the same simulation is compared with Spark's own
+    scheduler: three workers on this machine, one of them slow, whose tasks sleep.
 
     \b
     Example:
@@ -37,7 +37,7 @@ def scale(people: int, cluster: bool) -> None:
         size = "" if cost.size_bytes is None else f"{cost.size_bytes:,.0f}"
         made.add_row(cost.what, cost.unit, f"{cost.per_million:,.2f}", size)
     show(made)
-    drawing, counting, joining, taking, _, keyed = costs
+    drawing, counting, joining, taking, _, keyed, kept = costs
     made = table("A billion people, a million streams", "what", "core-hours", "bytes")
     reports = 2 * PEOPLE
     made.add_row(
@@ -50,6 +50,7 @@ def scale(people: int, cluster: bool) -> None:
     made.add_row("one average over a join", _hours(joining.cpu_s * PEOPLE), "")
     a_day = STREAMS * _DAY_S / 60
     made.add_row("a day of a million streams", _hours(keyed.cpu_s * a_day), short(STREAMS * (keyed.size_bytes or 0)))
+    made.add_row("the same, kept on the disk", _hours(kept.cpu_s * a_day), short(a_day * (kept.size_bytes or 0)))
     show(made)
     made = table(
         "Time that skew and stragglers cost, 1,000 cores",
@@ -75,12 +76,16 @@ def _show_cluster() -> None:
 
     cores, parts = slow_factors().size, (2, 8)
     works = [drawn(Stage(many * cores, cores, 4.0 / many, 0.5, 0.0, 1.0), 1)[0] for many in parts]
-    made = table("Spark's local cluster, a third of it slow", "parts per core", "speculation", "Spark s", "simulated s")
+    made = table(
+        "Spark's own cluster, a third of it slow", "parts per core", "speculation", "Spark s", "simulated s", "copies"
+    )
     for speculative in (False, True):
         with ProcessPoolExecutor(1, get_context("spawn")) as process:  # one Java each
             measured = process.submit(compared, works, speculative=speculative).result()
-        for many, (real, simulated) in zip(parts, measured, strict=True):
-            made.add_row(str(many), "yes" if speculative else "no", f"{real:.1f}", f"{simulated:.1f}")
+        for many, result in zip(parts, measured, strict=True):
+            low, high = result.simulated_s
+            cells = (f"{result.spark_s:.1f}", f"{low:.1f} to {high:.1f}", str(result.copies))
+            made.add_row(str(many), "yes" if speculative else "no", *cells)
     show(made)
 
 

@@ -20,9 +20,10 @@ import numpy as np
 from deniable.cli.demo import meters, shop, survey
 from deniable.cli.demo.collector_requests import asked
 from deniable.cli.demo.console_keys import made_keys
+from deniable.cli.serve import require_server
 from deniable.client import ToPLClient
 from deniable.collection import Collection
-from deniable.errors import BadInput, DeniableError, MissingExtra
+from deniable.errors import BadInput, DeniableError
 from deniable.tables import Categorical, Ordinal, Public, Table
 from deniable.tables.reports.upload_format import REPORT_LINES
 from deniable.tables.specification.runs import SPECIFICATION_FILE
@@ -35,13 +36,12 @@ BATCH_PAUSE_S = 1.0
 
 def serve_demo(folder: Path, port: int, people: int) -> None:
     """Make a collector in the folder, start devices, and serve until Ctrl-C."""
-    try:
-        from deniable.service.collector import init_folder
-        from deniable.service.logs import LOGGER
-        from deniable.service.serving import serve
-        from deniable.service.settings import ServeSettings
-    except ModuleNotFoundError as missing:
-        raise MissingExtra(missing.name or "uvicorn", "serve") from None
+    require_server()
+    from deniable.service.collector import init_folder
+    from deniable.service.logs import LOGGER
+    from deniable.service.serving import serve
+    from deniable.service.settings import ServeSettings
+
     collected = folder / "open-shop"
     collection = specification()
     make_room(collected, collection)

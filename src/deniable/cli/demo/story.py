@@ -16,11 +16,12 @@ from deniable.cli.demo.report_page import report
 from deniable.cli.demo.running_collector import RunningCollector, ending_in_order
 from deniable.cli.demo.summary import show_summary
 from deniable.cli.demo.weeks import run_weeks
+from deniable.cli.serve import require_server
 from deniable.cli.terminal import progress
 from deniable.collection import Collection
 from deniable.database import connect
 from deniable.disk_faults import writing
-from deniable.errors import BadInput, DeniableError, MissingExtra
+from deniable.errors import BadInput, DeniableError
 from deniable.queries.forecasts.forecast import users_needed
 from deniable.randomness import SecureSource, SeededSource, Source
 from deniable.tables.specification.runs import SPECIFICATION_FILE
@@ -36,7 +37,7 @@ def run(out: str, users: int, seed: int | None) -> None:
     if not FEWEST_PEOPLE <= users <= MOST_PEOPLE:
         limits = f"{FEWEST_PEOPLE:,} to {MOST_PEOPLE:,}"
         raise BadInput(f"--users must be {limits}. Nothing was drawn. Leave it out for 200,000.")
-    _require_server()
+    require_server()
     folder = Path(out)
     _make_room(folder, shop.specification())
     with writing(f"the folder {folder.name!r}", "The demonstration did not end"):
@@ -80,15 +81,6 @@ def _outcome(folder: Path, users: int, seed: int | None, advance: Callable[[floa
         folder, users, collection, tuple(weeks), tuple(answered), attacks, moved, lies, published, person, too_much,
         needed, keys["ask"], pictures,
     )  # fmt: skip
-
-
-def _require_server() -> None:
-    """Refuse if the collector's extra is not installed, before anything is written."""
-    try:
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError as missing:
-        raise MissingExtra(missing.name or "uvicorn", "serve") from None
 
 
 def _make_room(folder: Path, collection: Collection) -> None:

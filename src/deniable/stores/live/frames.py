@@ -18,7 +18,6 @@ from typing import NamedTuple
 _LENGTH = struct.Struct("<I")
 DIGEST_BYTES = 16
 HEADER_BYTES = _LENGTH.size + DIGEST_BYTES + 1
-LONGEST_CONTENT = (1 << 32) - 1
 
 
 class Frame(NamedTuple):

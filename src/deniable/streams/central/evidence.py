@@ -138,7 +138,7 @@ class EpochSums:
     """
 
     def __init__(self, rule: PredictedError, top: int, theta: int, length: int) -> None:
-        self._rule, self._top, self._theta = rule, top, theta
+        self._top, self._theta = top, theta
         self._candidates = rule.candidates(top)
         self._table = np.searchsorted(self._candidates, np.arange(min(top + 1, _LOOKED_UP)), side="left")
         self.length = length

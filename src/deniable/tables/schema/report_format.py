@@ -39,8 +39,7 @@ COLUMN_TYPES = {"slot": "u2", "view": "u4", "seed": "u4", "y": "i8"}
 SEED_BITS = 8 * FIELD_BYTES["seed"]
 SLOT_NUMBERS = 2 ** (8 * FIELD_BYTES["slot"])
 VIEW_NUMBERS = 2 ** (8 * FIELD_BYTES["view"])
-ROUND_NUMBERS = 2 ** (8 * FIELD_BYTES["round"])
-"""How many slots, views and rounds can be numbered."""
+"""How many slots and views can be numbered."""
 LARGEST_SEED = 2**SEED_BITS - 1
 COVER = 2 ** (8 * FIELD_BYTES["y"]) - 1
 """The y that says "not my turn": no oracle has so many outcomes. Such a report is dropped."""

@@ -141,3 +141,32 @@ def test_uv_installs_from_where_pip_is_told_to_look_and_otherwise_pip_does(tmp_p
     assert last.startswith("uv pip install" if uv == "works" else "pip -m pip")
     assert "--editable .[test] --editable ./lab" in last
     assert (tmp_path / ".venv" / ".installed-test").exists()
+
+
+SKIPPED = "No known vulnerabilities found\nclick  Dependency not found on PyPI and could not be audited: click (8.4)"
+FOUND = "Found 1 known vulnerability in 1 package"
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "in_ci", "passes", "checked"),
+    [
+        ("No known vulnerabilities found", 0, True, True, True),
+        (FOUND, 1, False, False, True),
+        (SKIPPED.replace("No", FOUND, 1), 1, False, False, True),
+        (SKIPPED, 0, False, True, False),
+        (SKIPPED, 0, True, False, False),
+        ("no route to host", 1, False, True, False),
+        ("no route to host", 1, True, False, False),
+    ],
+)
+def test_what_could_not_be_looked_up_is_not_called_safe(tmp_path, said, status, in_ci, passes, checked):
+    programs = {"python": "exit 0", "bandit": "exit 0", "pip-audit": f"echo '{said}'; exit {status}"}
+    programs |= {"npm": 'echo "found 0 vulnerabilities"'}
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    command = ["make", "--no-print-directory", "-o", ".venv/.installed-test", f"BIN={tmp_path}", "security"]
+    settings = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "CI"}
+    settings |= {"PATH": f"{tmp_path}:{settings['PATH']}"} | ({"CI": "true"} if in_ci else {})
+    ended = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=False)
+    assert (ended.returncode == 0, "NOT CHECKED" not in ended.stdout) == (passes, checked)

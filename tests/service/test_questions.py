@@ -103,6 +103,19 @@ def test_questions_that_are_refused(served, keys, fields, reason):
     assert (answer.status, answer.json["error"]) == (400, reason)
 
 
+def test_answers_stay_out_of_caches_and_are_read_as_what_they_are(served, keys):
+    asked = [ask(served, keys["ask"], accept=accept, sql=COUNT) for accept in ("", "text/csv")]
+    refused = [ask(served, keys["ask"], sql="SELECT '<script>'"), ask(served, "", sql=COUNT)]
+    other = [
+        asyncio.run(request(served.app, "GET", path, headers={"authorization": f"Bearer {keys['operate']}"}))
+        for path in ("/v1/status", "/metrics", "/nothing")
+    ]
+    for answer in (*asked, *refused, *other):
+        assert (answer.headers["cache-control"], answer.headers["x-content-type-options"]) == ("no-store", "nosniff")
+    described = asyncio.run(request(served.app, "GET", "/v1/collections/shop"))  # public, and asked for by every device
+    assert described.headers["cache-control"] == "max-age=60"
+
+
 def test_an_answer_sees_new_reports_after_a_second(served, keys):
     moment = [0.0]
     served.collector.questions._elapsed = lambda: moment[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
@@ -61,6 +61,7 @@ ROUTES: tuple[BaseRoute, ...] = (
     Route("/version", get_version),
     Route("/metrics", get_metrics),
 )
+_CAREFUL = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 _QUIET = ("/healthz", "/readyz", "/metrics")
 
 
@@ -120,6 +121,7 @@ class Watched:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                message = {**message, "headers": _careful(message["headers"])}
             await send(message)
 
         route = _route(scope)
@@ -142,6 +144,12 @@ class Watched:
             with suppress(Exception):  # perhaps the answer has begun, or nobody is there
                 await _FAILED_RESPONSE(scope, receive, send)
         self._uploads.note(status, begun)
+
+
+def _careful(headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The headers of an answer, and what keeps it out of caches and from being read as another type."""
+    names = {name for name, _ in headers}
+    return [*headers, *((name, value) for name, value in _CAREFUL if name not in names)]
 
 
 def _route(scope: Scope) -> str:

@@ -174,7 +174,8 @@ def members(value: type) -> dict[str, Any]:
     return {**vars(value), **{name: member for name, member in inherited.items() if name not in vars(value)}}
 
 
-PAGES: dict[str, tuple[str, str, ModuleType, str]] = {
+PAGES: dict[str, tuple[str, str, ModuleType, str]] = {  # a name is described on the first of its pages
+    "errors": ("Errors", "Everything that is raised on purpose: `dn.errors.…`.", errors, "dn.errors."),
     "tables": (
         "Tables and questions",
         "Names that say what is collected, and that ask questions: `import deniable as dn`. "
@@ -215,16 +216,29 @@ PAGES: dict[str, tuple[str, str, ModuleType, str]] = {
         spark,
         "dn.spark.",
     ),
-    "errors": ("Errors", "Everything that is raised on purpose: `dn.errors.…`.", errors, "dn.errors."),
 }
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """What a module exports; of one that lists nothing, its classes."""
+    return list(getattr(module, "__all__", [name for name, value in vars(module).items() if inspect.isclass(value)]))
+
+
+def described_before(page: str, value: Any) -> str | None:
+    """A link to the same name on an earlier page, if it is described there."""
+    for earlier, (_, _, module, prefix) in PAGES.items():
+        if earlier == page:
+            return None
+        for name in public_names(module):
+            if getattr(module, name) is value:
+                return f"[`{prefix}{name}`]({earlier}.md#{(prefix + name).replace('.', '').lower()})"
+    return None
 
 
 def names(page: str) -> str:
     """The public names of a module."""
     title, how, module, prefix = PAGES[page]
-    public = getattr(module, "__all__", None) or [
-        name for name, value in vars(module).items() if inspect.isclass(value)
-    ]
+    public = public_names(module)
     parts = [f"{MADE}# {title}\n\n{how}\n"]
     if page == "errors":
         parts.append(f"```text\n{inspect.getdoc(module)}\n```\n")
@@ -233,7 +247,8 @@ def names(page: str) -> str:
     short = f"Examples write names without `{prefix}` where they show one name.\n\n" if prefix else ""
     parts.append(f"## Names\n\n{short}{overview(values)}\n")
     for name, value in values.items():
-        parts += described(name, value)
+        elsewhere = described_before(page, value)
+        parts += [f"### {name}\n\nIs {elsewhere}.\n"] if elsewhere else described(name, value)
     return "\n".join(parts)
 
 

@@ -146,7 +146,7 @@ DOCS_PAGES = {
         "more than 1 % of a table's rows": "setting",
     },
     "how-to/choose.md": {
-        "with 7.5 % of the reports": "setting",
+        "a quarter, or 8 % in joins": "setting",
         "views of up to 63 cells": "setting",
         "Of 198 questions that read": BENCH_ORACLES,
         "The median error is 0.979 of that without for one table, and 0.957 for joins": BENCH_ORACLES,

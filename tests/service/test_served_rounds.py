@@ -35,8 +35,8 @@ def test_only_open_rounds_take_reports_and_a_question_sees_rounds(served):
     assert served.get("/v1/collections/shop").json["open_rounds"] == [1]
     assert served.post(first, media_type=REPORT_LINES).json["accepted"] == 3
     assert served.post(second, media_type=REPORT_LINES).json["refused"] == {"round_not_open": 4}
-    run("round", "open", served.folder, 2)
-    run("round", "close", served.folder, 1)
+    assert run("round", "open", served.folder, 2).stderr == "Open rounds: 1, 2.\n"
+    assert run("round", "close", served.folder, 1).stderr == "Open rounds: 2.\n"
     assert served.post(second, media_type=REPORT_LINES).json["accepted"] == 4
     assert served.post(first, media_type=REPORT_LINES).json["repeated"] == 3
     assert served.post(lines("e", 1), media_type=REPORT_LINES).json["refused"] == {"round_not_open": 1}
@@ -54,6 +54,7 @@ def test_a_question_before_the_first_report_says_that_there_are_none(served):
     asked = run("query", served.folder, "SELECT round, COUNT(*) AS n FROM users GROUP BY round")
     assert asked.returncode != 0
     assert "there are no reports of table 'users'. Nothing was computed. Collect them first." in asked.stderr
+    assert run("seal", served.folder).stderr == "There are no reports yet. Nothing was written.\n"
 
 
 def test_rounds_that_there_are_not(served, tmp_path):

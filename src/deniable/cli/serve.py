@@ -142,8 +142,11 @@ def seal(folder: str, out: str | None) -> None:
         store.close()
     for (table, number), rows in sealed.items():
         click.echo(f"{table}, round {number}: {counted(rows, 'report')}")
-    for stream, estimates in _sealed_streams(opened, Path(folder if out is None else out)):
+    streams = dict(_sealed_streams(opened, Path(folder if out is None else out)))
+    for stream, estimates in streams.items():
         click.echo(f"stream {stream}: {counted(estimates, 'estimate')}")
+    if not sealed and not streams:
+        click.echo("There are no reports yet. Nothing was written.", err=True)
 
 
 def _sealed_streams(folder: Any, out: Path) -> Iterator[tuple[str, int]]:
@@ -206,8 +209,10 @@ def _set_round(folder: str, number: int, *, is_open: bool) -> None:
         if is_open:
             check_may_open(opened, store, number)
         store.set_round(number, is_open=is_open)
+        now_open = sorted(number for number, takes_reports in store.summary().rounds.items() if takes_reports)
     finally:
         store.close()
+    click.echo(f"Open rounds: {', '.join(map(str, now_open)) or 'none'}.", err=True)
 
 
 @click.group()

@@ -71,6 +71,9 @@ def command_line() -> str:
         settings = {"max_content_width": 80, "terminal_width": 80, **cli.context_settings}
         context = click.Context(command, info_name=name, **settings)
         parts.append(f"## {name}\n\n```text\n{command.get_help(context).rstrip()}\n```\n")
+    parts.append(
+        "Next: [fields of a specification](specification.md), [names in Python](api/tables.md), [limits](limits.md).\n"
+    )
     return "\n".join(parts)
 
 

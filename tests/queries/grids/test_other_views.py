@@ -32,9 +32,9 @@ def test_other_questions_get_what_hio_would_spend_unless_the_workload_loses_too_
 
 
 def test_with_many_attributes_hio_is_no_rival_and_other_questions_get_little():
-    table = dn.Table("p", **{f"a{number}": dn.Ordinal(0, 999) for number in range(3)})
+    table = dn.Table("p", **{f"a{number}": dn.Ordinal(0, 999) for number in range(4)})
     shares = added(table)
-    assert [list(view.axes) for view, _ in shares] == [["a0"], ["a1"], ["a2"]]
+    assert [list(view.axes) for view, _ in shares] == [["a0"], ["a1"], ["a2"], ["a3"]]
     assert sum(share for _, share in shares) == pytest.approx(LEAST_SHARE, abs=0.002)
 
 
@@ -66,13 +66,14 @@ def test_missing_values_keep_their_own_cell():
         assert view.axes["a"].places(51)[-1] == 50
 
 
-def test_pairs_get_a_view_where_hio_is_a_rival():
+def test_pairs_get_a_view_where_attributes_are_few_or_hio_is_a_rival():
     small = dn.Table("p", a=dn.Ordinal(0, 49), b=dn.Ordinal(0, 29))
     pairs = [view for view, _ in added(small) if len(view.axes) == 2]
     assert len(pairs) == 1
     assert pairs[0].axes["a"] == pairs[0].axes["b"]
-    wide = dn.Table("p", a=dn.Ordinal(0, 9_999), b=dn.Ordinal(0, 9_999))
-    assert all(len(view.axes) == 1 for view, _ in added(wide))
+    for attributes, paired in ((2, 1), (3, 3), (4, 0)):
+        wide = dn.Table("p", **{f"a{number}": dn.Ordinal(0, 9_999) for number in range(attributes)})
+        assert sum(len(view.axes) == 2 for view, _ in added(wide)) == paired
     unordered = dn.Table("p", a=dn.Ordinal(0, 49), b=dn.Categorical(*map(str, range(40))))
     assert all(len(view.axes) == 1 for view, _ in added(unordered))  # there is no room for 40 categories
 

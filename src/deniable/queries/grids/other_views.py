@@ -9,8 +9,8 @@ multiply.
 
 An attribute is cut into all of its values if reports show so many: then nothing is assumed about it. Long ranges would
 be sums of many values, so that a second view has runs of them. Otherwise there are as many cells as reports show.
-Where `hio` would spend more than the least share, pairs of attributes get a view, too. A fitted view that is as fine
-counts as one of these.
+Where there are few attributes, or `hio` would spend more than the least share, pairs of attributes get a view, too. A
+fitted view that is as fine counts as one of these.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ MOST_VALUES = 200
 """An attribute with more values is never cut into all of them."""
 FEW_VALUES = 16
 """One with more of them than this also gets a view of runs."""
+FEW_ATTRIBUTES = 3
+"""All pairs of so many get a view, even if `hio` is no rival: otherwise nothing shows how they depend on each other."""
 AS_FINE = 1.25
 """A fitted view with so many times fewer cells serves other questions as well."""
 
@@ -62,7 +64,7 @@ class OtherViews:
             for name, domain in self._domains.items()
             for cut in self._cuts(domain, followed[name], self.seen.get(name))
         ]
-        if self._like_hio * len(wished) >= LEAST_SHARE:
+        if self._like_hio * len(wished) >= LEAST_SHARE or len(self._domains) <= FEW_ATTRIBUTES:
             wished += self._pairs()
         each = max(self._like_hio, LEAST_SHARE / len(wished))
         missing = {number: each - self._served(view, fitted) for number, view in enumerate(wished)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from itertools import product as combinations_of
 
 import numpy as np
@@ -26,6 +27,8 @@ from deniable.queries.weights.table_plan import Column, PartPlan, Product, Table
 from deniable.tables.designs.views import POINTS, Design, View
 from deniable.tables.schema.attributes import Table
 
+UNSEEN = (2 / 5) ** 2
+"""So few places that the interval reaches the further bound (`answers/guard.py`)."""
 REACH = 2.0
 """Standard deviations that noise reaches beyond a bound."""
 
@@ -40,7 +43,8 @@ class BoundingPlans:
     """private groups × moments: in how many places the question does not follow borders; at least one.
 
     A cell of several attributes, of one table or of several, may hold rows that share values of all of them. So these
-    are off in the same places, and those of the attribute with the most count.
+    are off in the same places, and those of the attribute with the most count. Nothing says how attributes depend on
+    each other that no view shows together: such a question counts as `UNSEEN` places.
     """
 
 
@@ -179,6 +183,19 @@ class _BoundingColumns:
         measured = {name for product in column for name in product.measures}
         return max((self._open(product, measured) for part in self.parts[number] for product in part), default=0)
 
+    def unseen(self, number: int) -> bool:
+        """Whether a column combines attributes that no view shows together."""
+        shown = [
+            {self.table.private[axis.attribute] for axis in view.group.axes if axis.attribute >= 0}
+            for view in self.design
+        ]
+        return any(
+            not any(names >= set(pair) for names in shown)
+            for part in self.parts[number]
+            for product in part
+            for pair in combinations([name for name, values in product.conditions.items() if np.ptp(values) > 0], 2)
+        )
+
     def _open(self, product: Product, measured: set[str]) -> int:
         """Measures are off in all cells alike: in one place."""
         view, most = self.view(product), 0
@@ -231,6 +248,9 @@ def _ends(plan: Plan, books: Sequence[_BoundingColumns]) -> Floats:
             book.ends(number, table.asked[number]) for book, table, number in zip(books, plan.tables, mine, strict=True)
         )
         ends[owner] = max(ends[owner], *of_tables)
+    for owner, mine in zip(given.owners.tolist(), given.columns.tolist(), strict=True):
+        if any(book.unseen(number) for book, number in zip(books, mine, strict=True)):
+            ends[owner] = UNSEEN
     return ends.reshape(given.groups, given.moments)
 
 

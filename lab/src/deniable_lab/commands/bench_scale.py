@@ -75,7 +75,7 @@ def _show_cluster() -> None:
     from deniable_lab.benchmarks.straggling import Stage, drawn
 
     cores, parts = slow_factors().size, (2, 8)
-    works = [drawn(Stage(many * cores, cores, 4.0 / many, 0.5, 0.0, 1.0), 1)[0] for many in parts]
+    works = [drawn(Stage(many * cores, cores, 12.0 / many, 0.5, 0.0, 1.0), 1)[0] for many in parts]
     made = table(
         "Spark's own cluster, a third of it slow", "parts per core", "speculation", "Spark s", "simulated s", "copies"
     )

@@ -127,12 +127,12 @@ def _plain(part: inspect.Signature | inspect.Parameter) -> str:
 
 def described(name: str, value: Any, level: int = 3) -> Iterator[str]:
     """A class or function: how it is called, its docstring, its methods."""
-    yield f"{'#' * level} {name}\n\n```python\n{signature(name, value)}\n```\n\n{shown(inspect.getdoc(value) or '')}\n"
+    own = name.rsplit(".", 1)[-1]
+    yield f"{'#' * level} {own}\n\n```python\n{signature(name, value)}\n```\n\n{shown(inspect.getdoc(value) or '')}\n"
     if not inspect.isclass(value) or issubclass(value, Exception):
         return
     if notes := field_notes(value):
         yield "\n".join(f"- `{field}`: {note}" for field, note in notes.items()) + "\n"
-    own = name.rsplit(".", 1)[-1]
     for attribute, member in members(value).items():
         function = getattr(member, "__func__", member)
         if attribute.startswith("_") or not (inspect.isfunction(function) or isinstance(member, property)):
@@ -161,11 +161,15 @@ def field_notes(value: type) -> dict[str, str]:
 
 def overview(values: dict[str, Any]) -> str:
     """Every name of a page with the first sentence about it."""
-    rows = ["| name | what it is |", "|---|---|"]
+    rows, anchors = ["| name | what it is |", "|---|---|"], []
     for name, value in values.items():
         first = re.split(r"(?<=\.) (?=[A-Z])", " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()))[0]
-        anchor = name.replace(".", "").lower()
-        rows.append(f"| [`{name.rsplit('.', 1)[-1]}`](#{anchor}) | {first.replace('|', chr(92) + '|')} |")
+        own = name.rsplit(".", 1)[-1]
+        again = anchors.count(own.lower())  # Plan and plan
+        anchors.append(own.lower())
+        rows.append(
+            f"| [`{own}`](#{own.lower()}{f'_{again}' if again else ''}) | {first.replace('|', chr(92) + '|')} |"
+        )
     return "\n".join(rows)
 
 
@@ -234,7 +238,7 @@ def described_before(page: str, value: Any) -> str | None:
             return None
         for name in public_names(module):
             if getattr(module, name) is value:
-                return f"[`{prefix}{name}`]({earlier}.md#{(prefix + name).replace('.', '').lower()})"
+                return f"[`{prefix}{name}`]({earlier}.md#{name.lower()})"
     return None
 
 
@@ -251,7 +255,7 @@ def names(page: str) -> str:
     parts.append(f"## Names\n\n{short}{overview(values)}\n")
     for name, value in values.items():
         elsewhere = described_before(page, value)
-        parts += [f"### {name}\n\nIs {elsewhere}.\n"] if elsewhere else described(name, value)
+        parts += [f"### {name.removeprefix(prefix)}\n\nIs {elsewhere}.\n"] if elsewhere else described(name, value)
     return "\n".join(parts)
 
 

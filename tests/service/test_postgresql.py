@@ -39,7 +39,9 @@ def test_two_servers_behind_a_balancer(folders):
 def test_the_address_is_private_and_shown_nowhere(tmp_path):
     SHOP.save(tmp_path / "shop.toml")
     for address, words in (
-        ("postgresql://me:secret@/nothing?host=/nowhere", "cannot be used"),
+        ("postgresql://me@/nothing?host=/nowhere&application_name=secret", "cannot be used"),
+        ("postgresql://me:secret@/nothing?host=/nowhere", "has a password"),
+        ("postgresql://me@/nothing?host=/nowhere&password=secret", "PGPASSFILE names"),
         ("mysql://me:secret@host/x", "is not a PostgreSQL address"),
     ):
         ended = run("serve", "--init", tmp_path / "shop.toml", tmp_path / words.split()[-1], "--store", address)

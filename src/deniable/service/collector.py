@@ -22,7 +22,7 @@ from deniable.service.pseudonym_rules import check_pseudonym_uploads
 from deniable.service.rate_limits import RateLimit
 from deniable.service.report_commits import ArrivedRequest, ReportCommits, to_event_loops
 from deniable.service.settings import ServeSettings
-from deniable.stores.collector.database_file import check_database, postgresql, write_database
+from deniable.stores.collector.database_file import check_database, check_no_password, postgresql, write_database
 from deniable.stores.collector.group_commit import CommitLimits, GroupCommit
 from deniable.stores.collector.sqlite_store import STORE_FILE, create_store
 from deniable.stores.collector.stream_log import StreamLog, StreamRequest, create_stream_log, has_streams
@@ -119,6 +119,7 @@ def init_folder(
     """
     if database is not None:
         check_database(database)
+        check_no_password(database)
     if folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder.name!r} exists and is not empty. Nothing was written. Choose another folder.")
     if specification.name is None:

@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 from types import ModuleType
+from urllib.parse import parse_qs, urlsplit
 
 from deniable.disk_faults import writing
 from deniable.errors import BadInput, MissingExtra
@@ -18,6 +19,16 @@ def check_database(address: str) -> None:
     """Refuse what is not the address of a PostgreSQL database; it is not shown, because it may hold a password."""
     if not address.startswith(SCHEMES):
         raise BadInput("the store is not a PostgreSQL address. Nothing was started. Write postgresql://host/database.")
+
+
+def check_no_password(address: str) -> None:
+    """Refuse an address with a password: others can see command lines, and a folder is copied."""
+    parts = urlsplit(address)
+    if parts.password is not None or "password" in parse_qs(parts.query):
+        raise BadInput(
+            "the store's address has a password, which others can see in the list of processes. Nothing was started. "
+            "Put it in a file that PGPASSFILE names, or in PGPASSWORD, and change it."
+        )
 
 
 def write_database(folder: Path, address: str) -> None:

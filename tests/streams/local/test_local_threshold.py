@@ -11,9 +11,9 @@ from deniable.randomness import SeededSource
 from deniable.streams import CutTail, LocalPercentile, NoThreshold, Reconstructed, SmoothTail, ToPL, ToPLServer
 from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.tail_belief import smooth_tail
-from deniable.streams.local.tail_family import SHAPES, TailFit, _all_bumps, _bumps
+from deniable.streams.local.tail_family import SHAPES, ReportLikelihood, TailFit, _all_bumps, _bumps
 from deniable.streams.local.threshold_choice import candidates, least_regret, predicted_error
-from deniable.streams.local.value_distribution import DistributionBelief
+from deniable.streams.local.value_distribution import DistributionBelief, transition
 
 VALUES = np.random.default_rng(1).geometric(0.13, 65_536)
 HORIZON = 1 << 20
@@ -85,7 +85,6 @@ def test_for_one_distribution_the_threshold_of_least_predicted_error_is_taken():
 
 @pytest.mark.parametrize(("epsilon", "most"), [(0.2, 5.0), (0.5, 3.0), (1.0, 2.0), (2.0, 3.0)])
 def test_the_default_rule_is_near_the_best_threshold_at_every_epsilon(epsilon, most):
-    # A geometric tail is lighter than any of the family, which shows at large ε: there θ is half again too large.
     thetas = np.array([server(epsilon, seed=seed).theta for seed in range(4)])
     protocol = ToPLProtocol(epsilon, 1638)
     best = true_error(protocol, candidates(protocol)).min()
@@ -134,7 +133,7 @@ def test_rules_for_comparison():
 @pytest.mark.parametrize(
     ("rule", "theta"),
     [
-        (SmoothTail(), 45.25),
+        (SmoothTail(), 48.85),
         (Reconstructed(), 72.96),
         (CutTail(), 18.43),
         (LocalPercentile(0.95), 17.26),
@@ -187,6 +186,62 @@ def test_bumps_of_a_grid_are_those_of_each_combination():
     bumps, share = np.repeat(_bumps(*grid, 32), 2, axis=0), np.tile(np.exp(log_share), grid[0].size)[:, None]
     np.testing.assert_allclose(shares, share * bumps + (1 - share) / 32, rtol=1e-12)
     np.testing.assert_allclose(believed, 1 / weights.size)
+
+
+def test_the_infinite_shape_is_the_tail_of_exponential_values():
+    """On a logarithmic scale they have the density e^(x − e^x) around the typical one, for x = 0."""
+    away = (np.arange(256) + 0.5) / 256 - 0.25
+    bump = _bumps(np.array([0.25]), np.log([0.1]), np.log([0.1]), np.array([math.inf]), 256)[0]
+    right = away > 0
+    expected = np.exp(away / 0.1 - np.exp(away / 0.1))
+    ratios = bump[right][:60] / expected[right][:60]
+    np.testing.assert_allclose(ratios, ratios[0], rtol=1e-9)
+    assert bump[-1] < 1e-200
+
+
+def test_lumps_are_noise_of_the_reports_with_a_known_covariance():
+    """Reports of whole numbers on the scale scatter around those of a smooth curve as the likelihood expects."""
+    bins, number, reach = 64, 1 << 20, 1 / 32
+    matrix = transition(ToPLProtocol(2.0, 1000).wave.window, bins)
+    smooth = np.exp(-np.square((np.arange(bins) - 30) / 8) / 2)
+    smooth /= smooth.sum()
+    rng = np.random.default_rng(1)
+    squares, plain = [], []
+    for _ in range(300):
+        across = rng.standard_normal(bins - 1) * (smooth[1:] + smooth[:-1]) / 2 * bins * reach
+        lumpy = smooth + np.diff(np.concatenate(([0.0], across, [0.0])))
+        expected = matrix @ lumpy
+        counts = number * expected + np.sqrt(number * (matrix @ smooth)) * rng.standard_normal(expected.size)
+        likelihood = ReportLikelihood.of(counts, matrix, smooth)
+        squares.append(np.mean((likelihood.reports - likelihood.matrix @ smooth) ** 2))
+        plain.append(np.mean((counts - number * matrix @ smooth) ** 2 / (number * matrix @ smooth)))
+    assert np.mean(squares) == pytest.approx(1, rel=0.05)
+    assert np.mean(plain) > 3
+
+
+def test_whole_numbers_do_not_make_a_tail():
+    """Small whole numbers are lumps on the scale. A curve through them must not make up for that far above them."""
+    numbers = 1 + np.random.default_rng(1).poisson(6, 65_536)
+    thetas = [server(2.0, values=numbers, seed=seed).theta for seed in range(3)]
+    assert max(thetas) <= 2 * numbers.max()
+
+
+def test_what_is_added_back_has_least_mean_regret():
+    reports = server(0.5).first_reports
+    belief, choice = smooth_tail(reports), SmoothTail().choose(reports)
+    every = predicted_error(
+        reports.protocol, HORIZON, candidates(reports.protocol), belief.excess(candidates(reports.protocol))
+    )
+    excesses = belief.excess(np.array([choice.theta]))[:, 0]
+
+    def mean_regret(added):
+        errors = predicted_error(reports.protocol, HORIZON, np.array([choice.theta]), excesses[:, None] - added)[:, 0]
+        return belief.weights @ (errors / every.min(axis=1))
+
+    assert mean_regret(choice.excess) < min(mean_regret(0.98 * choice.excess), mean_regret(1.02 * choice.excess))
+    assert choice.excess < belief.weights @ excesses
+    loss = choice.truncation(1638).loss(np.array([1000.0]))[0]
+    assert loss == pytest.approx(1000 * (choice.excess + 2 * choice.excess_stderr), rel=1e-6)
 
 
 def test_regrets_of_many_distributions_are_added_up():

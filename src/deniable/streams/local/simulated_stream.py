@@ -30,7 +30,7 @@ class ToPL:
     >>> topl = ToPL(epsilon=2.0, bound=1000, first=5_000, source=SeededSource(1), simulation=True)
     >>> estimates = topl.publish(np.arange(25_000) % 20)
     >>> topl.theta, estimates.size
-    (24.55, 20000)
+    (28.07, 20000)
     """
 
     def __init__(

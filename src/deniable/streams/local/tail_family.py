@@ -6,12 +6,18 @@ Everything lies on the scale from 0 to 1 that first reports use. A member of the
 
 The body is any distribution. The bump has a position, a width to the left and a width to the right, and falls to the
 right as e^(−z^shape/2). On the logarithmic scale shape 1 is a power law, 2 a lognormal tail, 1.5 lies between them, and
-3 is lighter than both. Priors are flat: over shapes, positions and logarithms of widths. So is nine tenths of that over
-the share; one tenth is flat over its logarithm, because a tail may be small.
+3 is lighter than both. Tails of exponential, gamma and Weibull distributions fall as e^(−(e^z − 1 − z)) there, lighter
+than any power; this is the infinite shape. Priors are flat: over shapes, positions and logarithms of widths. So is nine
+tenths of that over the share; one tenth is flat over its logarithm, because a tail may be small.
 
 A share of reports is nearly normal around its expectation, with the variance that the reconstruction explains: every
 output of a square wave has some chance under any value, so no bin is rare. The log-likelihood is then a square, and
 along `share` a parabola.
+
+No stream is smooth: whole numbers and round prices are lumps on the scale, and where reports are precise, a smooth
+curve through lumps fits badly unless its tail makes up for it. So values may lie up to a third of a doubling away from
+where a member says. Across each border of bins moves a share that is normal around 0, with the density there times this
+reach as its standard deviation. That is more noise of the reports, with a known covariance.
 """
 
 from __future__ import annotations
@@ -24,7 +30,8 @@ import numpy as np
 
 from deniable.arrays import Floats
 
-SHAPES = np.array([1.0, 1.5, 2.0, 3.0])
+SHAPES = np.array([1.0, 1.5, 2.0, 3.0, math.inf])
+_REACH = 1 / 32  # of lumps, on the scale from 0 to 1: a third of a doubling
 _LEAST_TAIL_SHARE = 1e-3
 _LOG_FLAT = 0.1  # the part of the prior over shares that is flat over their logarithm
 # Parameters: position of the bump, logs of its left and of its right width, log of its share.
@@ -34,11 +41,12 @@ _POINTS = (17, 4, 13, 12)
 _REFINEMENTS = 3
 _NEGLIGIBLE = 1e-3  # a likelihood, next to the largest
 _MOST_MEMBERS = 4096
+_FAR = 7.0  # e^7 standard deviations are as good as infinitely many
 
 
 @dataclass(frozen=True, eq=False)
 class ReportLikelihood:
-    """How well distributions explain reports: −½·‖reports − matrix·shares‖², in standard deviations of each bin."""
+    """How well distributions explain reports: −½·‖reports − matrix·shares‖², in units of their independent errors."""
 
     reports: Floats
     matrix: Floats
@@ -48,7 +56,11 @@ class ReportLikelihood:
         """From counts of reports, the chance of each given a coarse bin, and shares that explain them well."""
         number = counts.sum()
         precision = np.sqrt(number / np.maximum(transition @ believed, 1 / number))
-        return cls(precision * counts / number, precision[:, None] * transition)
+        reports, matrix = precision * counts / number, precision[:, None] * transition
+        density = believed.size * (believed[1:] + believed[:-1]) / 2
+        moved = np.diff(matrix, axis=1) * density * _REACH  # what a lump does across each border of bins
+        errors = np.linalg.cholesky(np.eye(reports.size) + moved @ moved.T)
+        return cls(np.linalg.solve(errors, reports), np.linalg.solve(errors, matrix))
 
     def image(self, shares: Floats) -> Floats:
         """The reports to expect from a distribution on fine bins."""
@@ -170,25 +182,33 @@ def _all_bumps(axes: list[Floats], bins: int) -> Floats:
     away = (np.arange(bins) + 0.5) / bins - position[:, None]
     lefts = _falling(np.square(np.minimum(away, 0.0)[:, None] * np.exp(-left)[:, None]))
     right_away = np.maximum(away, 0.0)[:, None] * np.exp(-right)[:, None]
-    rights = _falling(np.power(right_away[:, :, None], SHAPES[:, None]))
+    rights = _falling(_distances(right_away[:, :, None], SHAPES[:, None]))
     bumps = (lefts[:, :, None, None] * rights[:, None]).reshape(-1, bins)
     bumps /= bumps.sum(axis=1, keepdims=True)
     return bumps
 
 
 def _bumps(position: Floats, left: Floats, right: Floats, shape: Floats, bins: int) -> Floats:
-    """exp(-d²/2) left of the position and exp(-d^shape/2) right of it; in place, because there are very many."""
+    """exp(-d²/2) left of the position and exp(-d^shape/2) right of it; mostly in place, because there are very many."""
     away = (np.arange(bins) + 0.5) / bins - position[:, None]
     bumps = np.minimum(away, 0.0)
     bumps *= np.exp(-left)[:, None]
     np.square(bumps, out=bumps)
     np.maximum(away, 0.0, out=away)
     away *= np.exp(-right)[:, None]
-    np.power(away, shape[:, None], out=away)
-    bumps += away
+    bumps += _distances(away, shape[:, None])
     bumps = _falling(bumps)
     bumps /= bumps.sum(axis=1, keepdims=True)
     return bumps
+
+
+def _distances(away: Floats, shapes: Floats) -> Floats:
+    """away^shape; for the infinite shape 2·(e^away − 1 − away), which begins as away² does."""
+    light = np.broadcast_to(np.isinf(shapes), np.broadcast_shapes(away.shape, shapes.shape))
+    result: Floats = np.power(away, np.where(np.isinf(shapes), 2.0, shapes))
+    far = np.minimum(np.broadcast_to(away, light.shape)[light], _FAR)
+    result[light] = 2 * (np.expm1(far) - far)
+    return result
 
 
 def _falling(distances: Floats) -> Floats:

@@ -7,7 +7,9 @@ error of a window's sum is predicted as
 
 The distribution f is not known but believed (`value_distribution`). The regret of θ under one distribution is its
 predicted error as a multiple of the best one's. A rule takes the θ of least mean regret over the belief. Too small a θ
-is punished if the tail may be heavy, too large a θ if it may be light.
+is punished if the tail may be heavy, too large a θ if it may be light. What cutting takes from a value is estimated by
+the same measure: of all numbers that could be added back it is the one of least mean regret. The plain mean would be
+ruled by a few distributions with very heavy tails, under which every θ is far off.
 """
 
 from __future__ import annotations
@@ -42,19 +44,21 @@ class LocalChoice:
     """Share of values above θ."""
     above_stderr: float = 0.0
     excess: float = 0.0
-    """What cutting takes from a value on average."""
+    """What cutting takes from a value on average: the estimate of least mean regret."""
     mean: float | None = None
     """Mean of min(value, θ), and of its square."""
     square: float | None = None
     excess_stderr: float = 0.0
-    """The standard error of `excess`, and the mean square of what cutting takes from a value."""
+    """How far `excess` may be off, as a standard error, and the mean square of what cutting takes from a value."""
     excess_square: float = 0.0
 
     def truncation(self, bound: float) -> Truncation:
         """What is known about the values above θ."""
         if self.mean is None:
             return Truncation(self.theta, bound)
-        tail = self.excess / (self.above * self.theta) if self.above > 0 else 0.0
+        # A loss is stated as an estimate plus two standard errors: of the share above θ, times what each loses of θ.
+        above, excess = self.above + 2 * self.above_stderr, self.excess + 2 * self.excess_stderr
+        tail = excess / (above * self.theta) if above > 0 else 0.0
         return Truncation(self.theta, bound, self.above, self.above_stderr, tail)
 
 
@@ -203,19 +207,25 @@ def predicted_error(protocol: ToPLProtocol, horizon: int, thetas: Floats, excess
 
 def least_regret(belief: DistributionBelief, protocol: ToPLProtocol, horizon: int) -> float:
     """The candidate of least mean regret. For a single distribution it is the one of least predicted error."""
+    return _least_regret(belief, protocol, horizon)[0]
+
+
+def _least_regret(belief: DistributionBelief, protocol: ToPLProtocol, horizon: int) -> tuple[float, Floats]:
+    """The candidate of least mean regret, and how much each distribution weighs in a mean regret: 1/its best error."""
     thetas = candidates(protocol)
-    regrets = np.zeros(thetas.size)
+    regrets, stakes = np.zeros(thetas.size), np.empty(belief.weights.size)
     for first in range(0, belief.weights.size, _DISTRIBUTIONS_AT_ONCE):
         part = slice(first, first + _DISTRIBUTIONS_AT_ONCE)
         some = DistributionBelief(belief.values, belief.shares[part], belief.weights[part])
         errors = predicted_error(protocol, horizon, thetas, some.excess(thetas))
-        errors /= errors.min(axis=1, keepdims=True)
-        regrets += some.weights @ errors
-    return _rounded(thetas[int(regrets.argmin())], protocol.bound)
+        stakes[part] = some.weights / errors.min(axis=1)
+        regrets += stakes[part] @ errors
+    return _rounded(thetas[int(regrets.argmin())], protocol.bound), stakes / stakes.sum()
 
 
 def _of_least_regret(belief: DistributionBelief, reports: FirstReports) -> LocalChoice:
-    return _choice(belief, least_regret(belief, reports.protocol, reports.horizon))
+    theta, stakes = _least_regret(belief, reports.protocol, reports.horizon)
+    return _choice(belief, theta, stakes)
 
 
 def _rounded(theta: float, bound: float) -> float:
@@ -223,7 +233,7 @@ def _rounded(theta: float, bound: float) -> float:
     return min(float(f"{theta:.4g}"), float(bound))
 
 
-def _choice(belief: DistributionBelief, theta: float) -> LocalChoice:
+def _choice(belief: DistributionBelief, theta: float, stakes: Floats | None = None) -> LocalChoice:
     if not np.isfinite(theta) or theta <= 0:
         raise InvalidData("the first reports give no threshold", "Set a threshold by hand.")
     above = belief.above(theta)
@@ -231,7 +241,7 @@ def _choice(belief: DistributionBelief, theta: float) -> LocalChoice:
     spread = float(np.sqrt(belief.weights @ (above - mean) ** 2))
     cut = np.minimum(belief.values, theta)
     excesses = belief.excess(np.array([theta]))[:, 0]
-    excess = float(belief.weights @ excesses)
+    excess = float((belief.weights if stakes is None else stakes) @ excesses)
     error = float(np.sqrt(belief.weights @ (excesses - excess) ** 2))
     beyond = belief.mean((belief.values - cut) ** 2)
     return LocalChoice(theta, mean, spread, excess, belief.mean(cut), belief.mean(cut**2), error, beyond)

@@ -25,6 +25,7 @@ img { display: block; width: 100%; max-width: 40rem; height: auto; margin: 1rem 
   table { font-size: .8rem; } th, td { padding: .25rem .2rem; }
   td:first-child { min-width: 4.5rem; } td:not(:first-child) { white-space: normal; }
 }
+@media (prefers-color-scheme: dark) { img { filter: invert(.93) hue-rotate(180deg); } }
 footer { margin-top: 2rem; font-size: .85rem; opacity: .8; }
 """
 

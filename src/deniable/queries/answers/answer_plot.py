@@ -53,7 +53,7 @@ def answer_figure(result: Result, truth: Mapping[str, Sequence[float]] | None = 
         for x in unclear:
             axis.text(x, 0.5, "unclear", transform=axis.get_xaxis_transform(), rotation=90, color=SOFT,
                       ha="center", va="center", fontsize=8)  # fmt: skip
-        if clear and min(values) >= 0 and min(values) < max(values) / 2:
+        if clear and (0 <= min(values) < max(values) / 2 or min(values) < 0 < max(values)):
             axis.axhline(0.0, color=SOFT, lw=0.8)
         axis.set_ylabel(name, parse_math=False)
         tidy(axis)

@@ -9,13 +9,12 @@ of the distinct functions.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from deniable.arrays import Floats, Integers
+from deniable.arrays import Floats, Integers, digest
 from deniable.queries.weights.table_plan import Column, Product
 from deniable.tables.schema.attributes import Table
 
@@ -42,7 +41,7 @@ class AttributeFunctions:
         for arrays in given:
             for array in arrays:
                 if id(array) not in digests:
-                    digests[id(array)] = hashlib.sha256(array.tobytes()).digest()
+                    digests[id(array)] = digest(array)
             key = tuple(digests[id(array)] for array in arrays)
             if key not in known:
                 known[key] = len(distinct)

@@ -8,7 +8,6 @@ divided by the view's probability. For one axis, the others being given, that is
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from deniable.arrays import Booleans, Floats, Integers
+from deniable.arrays import Booleans, Floats, Integers, digest
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.mechanisms.frequency_oracle import second_moments
 from deniable.queries.weights.axis_layers import FEW_FUNCTIONS, Layer, layer_of
@@ -260,7 +259,7 @@ class _AxisDepths:
     def __init__(self, tree: Tree, functions: Floats, costs: Sequence[float]) -> None:
         self._axis, self._used = (tree, functions, costs), [n for n, cost in enumerate(costs) if np.isfinite(cost)]
         self.deepest = tree.levels - 1 if len(functions) <= FEW_FUNCTIONS else 1
-        self._known = _known_depths(tree, hashlib.sha256(functions.tobytes()).digest(), tuple(costs))
+        self._known = _known_depths(tree, digest(functions), tuple(costs))
 
     def nodes(self, depth: int) -> int:
         """How many carry weight."""

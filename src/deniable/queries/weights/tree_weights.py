@@ -121,14 +121,15 @@ def undivided(tree: Tree, batch: Floats, prices: Floats, depth: int) -> list[Boo
 
 
 def _constant_nodes(tree: Tree, batch: Floats) -> list[Booleans]:
-    """For every level, every function and every node, whether the function has one value on it."""
-    low = high = batch
-    same: list[Booleans] = [np.ones(batch.shape, dtype=bool)]
-    for level in range(tree.levels - 1, 0, -1):
-        starts = np.arange(0, tree.cells(level), tree.fanout)
-        low, high = np.minimum.reduceat(low, starts, axis=-1), np.maximum.reduceat(high, starts, axis=-1)
-        same.append(low == high)
-    return same[::-1]
+    """For every level, every function and every node, whether the function has one value on it: never changes there."""
+    changes = np.zeros(batch.shape, dtype=np.int32)
+    np.cumsum(batch[..., 1:] != batch[..., :-1], axis=-1, out=changes[..., 1:])
+    same: list[Booleans] = []
+    for level in range(tree.levels - 1):
+        firsts = np.arange(0, tree.size, tree.width(level))
+        lasts = np.minimum(firsts + tree.width(level), tree.size) - 1
+        same.append(changes[..., firsts] == changes[..., lasts])
+    return [*same, np.ones(batch.shape, dtype=bool)]
 
 
 @dataclass(frozen=True, slots=True)

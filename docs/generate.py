@@ -255,7 +255,7 @@ def names(page: str) -> str:
     parts.append(f"## Names\n\n{short}{overview(values)}\n")
     for name, value in values.items():
         elsewhere = described_before(page, value)
-        parts += [f"### {name.removeprefix(prefix)}\n\nIs {elsewhere}.\n"] if elsewhere else described(name, value)
+        parts += [f"### {name.removeprefix(prefix)}\n\nThe same as {elsewhere}.\n"] if elsewhere else described(name, value)
     return "\n".join(parts)
 
 

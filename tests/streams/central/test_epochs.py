@@ -1,6 +1,7 @@
 """θ that follows a stream: what is added up while an epoch runs, what a shift costs, and what a calm stream pays."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,9 +9,11 @@ import pytest
 from deniable.errors import InvalidParameter
 from deniable.randomness import SeededSource
 from deniable.streams import Expectation, PaperScore, ToPS, choose_plan, restore
+from deniable.streams.central import threshold
 from deniable.streams.central.evidence import EpochSums, KeptValues, run_lengths, run_totals
 from deniable.streams.central.published_roughness import BlockDifferences
-from deniable.streams.central.threshold import PredictedError
+from deniable.streams.central.threshold import PredictedError, Situation
+from deniable.streams.central.warmup import Learnt, _as_known
 
 EPOCH = 1 << 15
 
@@ -106,6 +109,50 @@ def test_an_epoch_that_ends_early_goes_on_from_any_state():
     assert np.concatenate(done).tolist() == published.tolist()
     assert [begin for begin, _, _ in stream._blocks.parts()] == begins
     assert stream.released.sum(0, 5 * EPOCH) == whole.released.sum(0, 5 * EPOCH)
+
+
+def test_behind_a_shift_epochs_grow_again():
+    """Little is known of what comes: a quarter of an epoch, with a quarter of ε for the one after, then the horizon."""
+    tops = make()
+    tops.push_many(shifted(0.1, np.random.default_rng(3), EPOCH))
+    facts = tops.epoch_facts()
+    early = next(
+        number for number, (epoch, after) in enumerate(pairwise(facts)) if after.begin - epoch.begin < epoch.length
+    )
+    assert [epoch.length for epoch in facts[early + 1 :]][:2] == [EPOCH // 4, EPOCH]
+    settings = tops.settings
+    assert settings.renewal_cost(EPOCH // 4) == pytest.approx(4 * settings.renewal_cost(EPOCH))
+    assert settings.epoch_behind_shift(5_000) == 5_000
+    assert settings.epoch_behind_shift(EPOCH) == EPOCH // 4
+    assert make(block=16_384, fanout=2).settings.epoch_behind_shift(16_384) == 16_384
+
+
+def test_a_larger_theta_leaves_no_more_above_it():
+    """What was known at a θ says at most as much at a larger one, and nothing at a smaller one."""
+    known = Learnt(theta=100, mean=20.0, above=0.02, above_stderr=0.001, excess=1.0, excess_variance=0.01)
+    assert _as_known(known, 100) == known
+    larger = _as_known(known, 200)
+    assert (larger.above, larger.excess) == (0.005, 0.25)
+    assert (larger.above_stderr, larger.excess_variance) == (0.001, 0.01)
+    assert _as_known(known, 99) is None
+    assert _as_known(Learnt(theta=100), 200) is None
+
+
+@pytest.mark.parametrize(("times", "most"), [(1 / 16, 0), (1 / 4, 2), (1, 4), (2, 5), (4, 6), (64, 6)])
+def test_a_theta_chosen_before_counts_by_what_it_was_learnt_from(monkeypatch, times, most):
+    """In scales of noise: far away as much as is said, near by less, where it was nothing."""
+    seen = []
+    monkeypatch.setattr(threshold, "_winner", lambda *given: seen.append(given[1]) or 0)
+    rule, situation = PredictedError(), Situation(1000, 10_000, 10_000, 1.0, 100.0, 0.5, 0.1)
+    above = np.arange(rule.candidates(1000).size)[::-1].copy()
+    for earlier in (None, (128, times)):
+        rule.draw_by_counts(above, situation, 0.1, SeededSource(1), earlier)
+    less = (seen[0] - seen[1]) / (1 << 16) * 0.1
+    at = rule.candidates(1000).tolist().index(128)
+    assert less[at] == 0
+    assert less.max() == pytest.approx(most, abs=1e-4)
+    assert less[0] == less.max()
+    assert all(np.diff(less[at:]) >= 0)
 
 
 def test_days_and_nights_within_a_sixteenth_end_no_epoch():

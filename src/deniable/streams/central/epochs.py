@@ -103,7 +103,8 @@ class Epochs:
 
     def _renew(self, sums: EpochSums, noisy_sum: int) -> None:
         """Learn from the latest values of the epoch, and open the next one."""
-        number, length = len(self._finished), self._settings.next_epoch(sums.count)
+        number, following = len(self._finished), self._settings.next_epoch
+        length = (following if sums is self._sums else self._settings.epoch_behind_shift)(sums.count)
         source = self._source.stream("epoch", number, "renewal")
         cost = self._settings.renewal_cost(self._length)
         count, end = sums.count, self._sums.taken
@@ -119,10 +120,10 @@ class Epochs:
     def _still(self, sums: EpochSums, mean: float, noise: float) -> float:
         """Whether a whole epoch looks as when its θ was learnt: from how many times as much information, or 0.
 
-        It adds up as long as nothing changes. Less than half as much does not count.
+        It adds up as long as nothing changes.
         """
         usual, now = self.learnt.mean, _information(self._settings.renewal_cost(self._length), sums.count)
-        if sums is not self._sums or usual is None or not 0 < now <= 2 * self._known:
+        if sums is not self._sums or usual is None or not now:
             return 0.0
         doubt = 3 * math.sqrt(noise + self.learnt.mean_variance)
         return self._known / now if abs(mean - usual) <= _STILL * max(mean, usual) + doubt else 0.0

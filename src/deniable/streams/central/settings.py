@@ -170,6 +170,10 @@ class Settings:
         """Values of an epoch that was learnt from so many: four times as many, up to the horizon."""
         return min(_EPOCH_GROWTH * evidence, self.horizon)
 
+    def epoch_behind_shift(self, evidence: int) -> int:
+        """Values of an epoch behind a shift: no more than it was learnt from. Epochs grow again, each known better."""
+        return max(min(evidence, self.horizon // _EPOCH_GROWTH), self.block if isinstance(self.block, int) else 1)
+
     def _renewal_share(self, length: int) -> Fraction:
         return GROWING_SHARE if _EPOCH_GROWTH * length <= self.horizon else RENEWAL_SHARE
 

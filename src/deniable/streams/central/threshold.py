@@ -23,9 +23,14 @@ from deniable.streams.structure.hierarchy import Hierarchy
 
 _SCORE_UNIT = 1 << 16  # scores are integers in this fraction of a count
 _MOST_CANDIDATES = 1 << 16
-_USUAL_CHANGE, _MOST_MEMORY = 0.25, 4.0
-"""By how much ln θ usually changes from one epoch to the next; and how much memory counts at most, in scales of noise:
-the largest of the noises of some fifty candidates is about that."""
+_USUAL_CHANGE = 0.25
+"""By how much ln θ usually changes from one epoch to the next."""
+_MEMORY, _MOST_MEMORY = 4.0, 6.0
+"""How much a θ chosen before counts at most, in scales of noise: if from as much information, and if from four times as
+much or more. A fourth of it counts 2 at most: more information may show a tail that was hidden.
+
+Of fifty candidates' noises the largest is about 4 scales, and in one choice of sixteen it is more than 6.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +153,8 @@ class PredictedError(PrivateRule):
         if earlier is not None and math.isfinite(epsilon):
             known, times = earlier
             apart = times * np.square(np.log(candidates / known) / _USUAL_CHANGE) / 2
-            scores = scores - np.rint(np.minimum(apart, _MOST_MEMORY) / epsilon * _SCORE_UNIT).astype(np.int64)
+            most = min(max(_MEMORY + math.log2(times), 0.0), _MOST_MEMORY)
+            scores = scores - np.rint(np.minimum(apart, most) / epsilon * _SCORE_UNIT).astype(np.int64)
         winner = _winner(self.mechanism, scores, epsilon, source)
         return int(candidates[winner])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -136,7 +136,7 @@ def learn(
     # A value far above θ counts once among those above θ, and as much as one value can in the excess. Others count
     # less, so the best mean of both is too large rather than too small.
     far, far_variance = _combined(above, above_variance, excess / reach, excess_variance / reach**2)
-    known = epoch.learnt if epoch is not None and epoch.still and epoch.learnt.theta == theta else None
+    known = _as_known(epoch.learnt, theta) if epoch is not None and epoch.still else None
     if aim is not None:
         # Noise decides between thresholds whose counts differ by less than it, so the share above θ may be that large.
         largest = aim + (0.0 if math.isinf(epsilon) else 1 / (cost * count))
@@ -198,8 +198,16 @@ def _weighted(measured: float, variance: float, usual: float, doubt: float) -> t
     return weight * usual + (1 - weight) * measured, weight * doubt**2
 
 
+def _as_known(known: Learnt, theta: int) -> Learnt | None:
+    """What was known at a θ, for one that is not smaller: less lies above that, as if in proportion to θ^-2."""
+    if theta < known.theta or known.above is None or known.excess is None:
+        return None
+    less = (known.theta / theta) ** 2
+    return replace(known, above=less * known.above, excess=less * known.excess)
+
+
 def _better(usual: tuple[float, float], known: float, variance: float) -> tuple[float, float]:
-    """What was known of this θ before, with twice the variance and a quarter of it more or less, if that is better."""
+    """What was known before, with twice the variance and a quarter of it more or less, if that is better."""
     doubt = math.sqrt(_STALE * variance + (known / 4) ** 2)
     return (known, doubt) if doubt < usual[1] else usual
 

@@ -59,7 +59,7 @@ SECTIONS = {
     "streams.md": {
         "How often intervals cover the truth": ("deniable bench streams --part intervals",),
         "A smoother that is learnt": ("deniable bench streams --part predictions --repetitions 20",),
-        "θ that follows": ("deniable bench streams --part renewal --repetitions 10",),
+        "θ that follows": ("deniable bench streams --part renewal --repetitions 20",),
         "Accuracy and speed": ("deniable bench streams --part defaults",),
         "How θ is chosen": (
             "deniable bench streams --local --part alternatives --repetitions 10",

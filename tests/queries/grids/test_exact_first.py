@@ -1,5 +1,6 @@
 """What cells answer without an assumption is answered without one, on any data."""
 
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -107,3 +108,20 @@ def test_cells_of_many_categories_that_only_overlap_are_not_taken_to_agree():
             dense[weights.cells[start:stop]] += weights.weights[start:stop] * scale
         mean += dense[cell]
     assert np.abs(mean - asked).max() < 1e-9
+
+
+@pytest.mark.parametrize("size", [60, 70, 200])
+def test_sets_of_many_categories_are_counted_as_they_are(size):
+    """Cells of categories that a question does not name are left out of its plan, and nothing else with them."""
+    names = [f"c{number}" for number in range(size)]
+    table = dn.Table("t", kind=dn.Categorical(*names))
+    views = [dn.GridView({"kind": size})]
+    made = dn.Collection(table, epsilon=math.inf, design="grid", grids={"t": views})
+    kind = np.where(np.arange(4_000) % 3 == 0, 0, np.arange(4_000) % size)
+    frame = pa.table({"uid": np.arange(4_000), "kind": pa.array(names).take(pa.array(kind))})
+    database = dn.connect(made.perturb(t=frame, source=dn.SeededSource(3), simulation=True))
+    listed = (0, 2, 9, 17, 33)
+    asked = database.sql(f"SELECT COUNT(*) FROM t WHERE kind IN ({', '.join(repr(names[n]) for n in listed)})").scalar()
+    truth = np.isin(kind, listed).sum()
+    assert asked.value == pytest.approx(truth)
+    assert asked.model == 0

@@ -14,7 +14,7 @@ import numpy as np
 
 from deniable.arrays import Booleans, Floats
 from deniable.queries.grids.grid_cells import Asked, CellView, kron
-from deniable.queries.grids.view_agreement import least_noise
+from deniable.queries.grids.view_agreement import adds_up, least_noise
 from deniable.tables.designs.views import POINTS, WEIGHT, Axis
 
 EXACT = 1e-9
@@ -42,6 +42,7 @@ def exact_weights(asked: Asked, views: Sequence[CellView]) -> ExactWeights:
     total = [np.zeros((view.means.size, asked.columns)) for view in views]
     exact = np.ones(asked.columns, dtype=bool)
     readers = [_Reader.of(asked, view) for view in views]
+    complete = [adds_up(view) for view in views]
     constant = asked.constant_products
     for product, column in enumerate(asked.owners.tolist()):
         if constant[product] or not exact[column]:
@@ -50,9 +51,10 @@ def exact_weights(asked: Asked, views: Sequence[CellView]) -> ExactWeights:
         for number, (view, reader) in enumerate(zip(views, readers, strict=True)):
             weights = reader.reproduced(product)
             if weights is not None:
-                centred = weights - view.means @ weights  # the rest is known without any report
-                variance = float(centred @ view.noise @ centred) / float(view.view.probability)
-                answers.append((number, centred))
+                if complete[number]:
+                    weights = weights - view.means @ weights  # the rest is known without any report
+                variance = float(weights @ view.noise @ weights) / float(view.view.probability)
+                answers.append((number, weights))
                 precisions.append(1 / max(variance, 1e-300))
         exact[column] = bool(answers)
         for (number, weights), precision in zip(answers, precisions, strict=True):

@@ -47,7 +47,7 @@ def least_noise(views: Sequence[CellView], weights: Sequence[Floats]) -> tuple[F
 def _differences(views: Sequence[CellView], spans: Sequence[slice], patterns: int) -> Floats:
     """patterns of all views × differences; the first ones are whole views, whose sum is known."""
     columns: list[Floats] = []
-    whole = [_adds_up(view) for view in views]
+    whole = [adds_up(view) for view in views]
     for span, complete in zip(spans, whole, strict=True):
         if complete:
             alone = np.zeros((patterns, 1))
@@ -65,7 +65,7 @@ def _differences(views: Sequence[CellView], spans: Sequence[slice], patterns: in
     return np.concatenate(columns, axis=1) if columns else np.zeros((patterns, 0))
 
 
-def _adds_up(view: CellView) -> bool:
+def adds_up(view: CellView) -> bool:
     """Whether every row is in some pattern."""
     return all(_complete(functions) for functions in view.functions.values())
 

@@ -254,8 +254,10 @@ def names(page: str) -> str:
     short = f"Examples write names without `{prefix}` where they show one name.\n\n" if prefix else ""
     parts.append(f"## Names\n\n{short}{overview(values)}\n")
     for name, value in values.items():
-        elsewhere = described_before(page, value)
-        parts += [f"### {name.removeprefix(prefix)}\n\nThe same as {elsewhere}.\n"] if elsewhere else described(name, value)
+        if elsewhere := described_before(page, value):
+            parts.append(f"### {name.removeprefix(prefix)}\n\nThe same as {elsewhere}.\n")
+        else:
+            parts += described(name, value)
     return "\n".join(parts)
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 import deniable as dn
-from deniable.queries.grids.other_views import LEAST_SHARE, OtherViews, checked_others, most_for_others
+from deniable.queries.grids.other_views import LEAST_FOR_OTHERS, OtherViews, checked_others, most_for_others
 from deniable.tables.schema.grid_views import GridView
 
 QUARTER = 1 - 1 / 1.25**2
@@ -35,7 +35,7 @@ def test_with_many_attributes_hio_is_no_rival_and_other_questions_get_little():
     table = dn.Table("p", **{f"a{number}": dn.Ordinal(0, 999) for number in range(4)})
     shares = added(table)
     assert [list(view.axes) for view, _ in shares] == [["a0"], ["a1"], ["a2"], ["a3"]]
-    assert sum(share for _, share in shares) == pytest.approx(LEAST_SHARE, abs=0.002)
+    assert sum(share for _, share in shares) == pytest.approx(LEAST_FOR_OTHERS, abs=0.002)
 
 
 @pytest.mark.parametrize(("others", "tables"), [(1.0, 1), (1.25, 1), (1.25, 2), (2.0, 3), (None, 1), (None, 2)])

@@ -2,7 +2,7 @@
 
 `hio` spends all of its reports on such questions, so each of these views gets as many reports as `hio` would give to
 one view of its own: a good part with one attribute, little with several or in large domains. All of them together get
-at least `LEAST_SHARE`, and never so many that errors of the workload rise by more than a factor that the user chooses:
+at least `LEAST_FOR_OTHERS`, and never so many that errors of the workload rise by more than a factor that users choose:
 with the part s for other questions, the workload is left with 1 − s of the reports, and its errors rise by at most
 1/√(1 − s), or a per cent more where it also matters which view a user draws. In a join the factors of its tables
 multiply.
@@ -30,10 +30,10 @@ from deniable.tables.schema.grid_views import Cells, Cut, GridView, with_own_cel
 
 OTHERS, OTHERS_IN_JOINS = 1.25, 1.08
 """By what factor errors of a workload may rise for other questions, unless the user says so."""
-MOST_OTHERS = 10.0
-LEAST_SHARE = 0.075
+LARGEST_FACTOR = 10.0
+LEAST_FOR_OTHERS = 0.075
 """The part of the reports that other questions get, if that factor allows it."""
-MOST_VALUES = 200
+MOST_SHOWN_VALUES = 200
 """An attribute with more values is never cut into all of them."""
 FEW_VALUES = 16
 """One with more of them than this also gets a view of runs."""
@@ -64,9 +64,9 @@ class OtherViews:
             for name, domain in self._domains.items()
             for cut in self._cuts(domain, followed[name], self.seen.get(name))
         ]
-        if self._like_hio * len(wished) >= LEAST_SHARE or len(self._domains) <= FEW_ATTRIBUTES:
+        if self._like_hio * len(wished) >= LEAST_FOR_OTHERS or len(self._domains) <= FEW_ATTRIBUTES:
             wished += self._pairs()
-        each = max(self._like_hio, LEAST_SHARE / len(wished))
+        each = max(self._like_hio, LEAST_FOR_OTHERS / len(wished))
         missing = {number: each - self._served(view, fitted) for number, view in enumerate(wished)}
         lacking = {number: part for number, part in missing.items() if part > 0}
         wanted = sum(lacking.values())
@@ -103,14 +103,14 @@ class OtherViews:
 
     def _shown(self, most: int) -> int:
         """How many cells the reports of a view show."""
-        share = max(min(self._like_hio, self.most), LEAST_SHARE / len(self.table.private))
+        share = max(min(self._like_hio, self.most), LEAST_FOR_OTHERS / len(self.table.private))
         return finer_cells(self.epsilon, self.users * share, most)
 
     def _cuts(self, domain: Private, followed: tuple[int, ...], seen: Floats | None) -> list[Cut]:
         """How one attribute is cut: into all values, also into runs of them, or into as many cells as reports show."""
         if isinstance(domain, Categorical):
             return [Cells(domain.size)]
-        if domain.size > self._shown(MOST_VALUES):
+        if domain.size > self._shown(MOST_SHOWN_VALUES):
             return [finer_cut(domain, followed, seen, self._shown(MOST_FINER))]
         values = with_own_cell(Cells(domain.size), domain)
         if domain.size <= FEW_VALUES:
@@ -120,7 +120,7 @@ class OtherViews:
 
     def _pairs(self) -> list[GridView]:
         """Two attributes together in even cells; categories only if there is room for all of them."""
-        side = math.isqrt(self._shown(MOST_VALUES))
+        side = math.isqrt(self._shown(MOST_SHOWN_VALUES))
         paired = {
             name: with_own_cell(Cells(min(side, domain.size)), domain)
             for name, domain in self._domains.items()
@@ -134,8 +134,8 @@ def checked_others(others: Any, *, only_workload: bool) -> float | None:
     if only_workload:
         others = 1.0
     if others is not None:
-        problem = f"must be a number from 1 to {MOST_OTHERS:g}: by what factor errors of the workload may rise"
-        check_number("others", others, problem, "Use 1.25.", smallest=1.0, largest=MOST_OTHERS)
+        problem = f"must be a number from 1 to {LARGEST_FACTOR:g}: by what factor errors of the workload may rise"
+        check_number("others", others, problem, "Use 1.25.", smallest=1.0, largest=LARGEST_FACTOR)
     return None if others is None else float(others)
 
 

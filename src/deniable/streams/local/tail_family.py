@@ -31,7 +31,7 @@ import numpy as np
 from deniable.arrays import Floats
 
 SHAPES = np.array([1.0, 1.5, 2.0, 3.0, math.inf])
-_REACH = 1 / 32  # of lumps, on the scale from 0 to 1: a third of a doubling
+_LUMP_REACH = 1 / 32  # of lumps, on the scale from 0 to 1: a third of a doubling
 _LEAST_TAIL_SHARE = 1e-3
 _LOG_FLAT = 0.1  # the part of the prior over shares that is flat over their logarithm
 # Parameters: position of the bump, logs of its left and of its right width, log of its share.
@@ -58,7 +58,7 @@ class ReportLikelihood:
         precision = np.sqrt(number / np.maximum(transition @ believed, 1 / number))
         reports, matrix = precision * counts / number, precision[:, None] * transition
         density = believed.size * (believed[1:] + believed[:-1]) / 2
-        moved = np.diff(matrix, axis=1) * density * _REACH  # what a lump does across each border of bins
+        moved = np.diff(matrix, axis=1) * density * _LUMP_REACH  # what a lump does across each border of bins
         errors = np.linalg.cholesky(np.eye(reports.size) + moved @ moved.T)
         return cls(np.linalg.solve(errors, reports), np.linalg.solve(errors, matrix))
 

@@ -64,6 +64,7 @@ SECTIONS = {
         "How θ is chosen": (
             "deniable bench streams --local --part alternatives --repetitions 10",
             "deniable bench streams --local --part tails --repetitions 10",
+            "deniable bench streams --local --part drawn --repetitions 15",
         ),
         "Accuracy and speed without trust": ("deniable bench streams --local --part errors",),
     },

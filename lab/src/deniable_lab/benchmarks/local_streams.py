@@ -177,25 +177,28 @@ def next_to_best(stream: Drawn, epsilon: float, repetitions: int, values: Any = 
     """The error of θ from first reports, as a multiple of the least error of any θ.
 
     Errors are predicted, for a random window of at most 2^20 values. First reports are of the given values, or drawn.
+    The note has the same for answers to which the estimate of what cutting takes away is added back.
     """
     protocol = ToPLProtocol(epsilon, stream.bound)
 
     def errors(thetas: Floats) -> Floats:
         return predicted_error(protocol, HORIZON, thetas, stream.excess(thetas))
 
-    chosen = np.empty(repetitions)
+    chosen, added = np.empty(repetitions), np.empty(repetitions)
     for repetition in range(repetitions):
         rng = np.random.default_rng(repetition)
         mine = rng.choice(stream.values, WARMUP, p=stream.shares) if values is None else values
         topl = ToPL(epsilon, stream.bound, keep=False, source=SeededSource(repetition), simulation=True)
         topl.publish(mine)
-        chosen[repetition] = topl.theta
+        assert topl.server.choice is not None  # noqa: S101 - for the type checker
+        chosen[repetition], added[repetition] = topl.server.choice.theta, topl.server.choice.excess
     thetas = candidates(protocol)
     every = errors(thetas)
+    back = predicted_error(protocol, HORIZON, chosen, stream.excess(chosen) - added) / every.min()
     best = float(thetas[every.argmin()])
     regrets = errors(chosen) / every.min()
     ours = figure(regrets) if repetitions > 1 else Figure(float(regrets[0]), 0.0)
-    note = f"θ {np.median(chosen) / best:.2f} times the best, {best:.3g}"
+    note = f"θ {np.median(chosen) / best:.2f} times the best, {best:.3g}; {back.mean():.2f} with what is added back"
     if values is not None:  # a stream may change after the first reports
         first = predicted_error(protocol, HORIZON, thetas, of_values(stream.shape, values, stream.bound).excess(thetas))
         note += f"; best for the first values: {every[first.argmin()] / every.min():.2f}"

@@ -157,7 +157,9 @@ def test_streams_of_older_versions_go_on_with_their_noise():
     assert Settings.read(facts) == chosen
     assert Settings.read(facts).digest == chosen.digest
     assert make(smoother="recent").settings.digest != chosen.digest
+    assert chosen.plan_of((64, 16, "tree")).smoother == Recent()
     named = make(smoother="mean").settings
+    assert named.plan_of((64, 16, "tree")).smoother == Mean()
     facts = named.describe()
     del facts["fit_smoother"]
     assert Settings.read(facts) == named

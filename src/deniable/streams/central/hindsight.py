@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -19,6 +20,8 @@ from deniable.streams.structure.block_layout import BlockLayout
 LEVEL_DOUBT = 0.25
 """How much the mean of a stream may differ from one epoch to the next, as a share of it."""
 _CLEARLY_MORE = 4.0
+_CHOSEN = 2.0
+"""Standard errors, in units of the least that would have decided for a larger θ."""
 _RISEN, _BEYOND_NOISE = 1.5, 3.0
 """Blocks have risen if their mean is so many times as large as when θ was learnt, by so many standard errors."""
 
@@ -104,6 +107,31 @@ def in_hindsight(truncation: Truncation, blocks: Blocks, after: Part, noise: Tre
     square = max(truncation.excess_square, excess * each)
     known = replace(truncation, excess=excess, excess_variance=variance, excess_square=square, growth=None)
     return replace(known, empty_below=empty)
+
+
+def chosen_larger(truncation: Truncation, later: Sequence[Learnt]) -> Truncation:
+    """What larger θ say of the values that they were learnt from: these, or others like them. More lie above this θ.
+
+    `PredictedError` takes θ′ rather than t only if G(N(t)) − G(N(θ′)) exceeds 2·N_0·ln(θ′/t), or noise does. So, with
+    x = θ′/t, about N_0·√(x² − 1) values lie above t, or N_0·(1 + ln(x²/2)) where that is more than N_0. Added up over t
+    from θ to θ′, this is what they lose. As noise may have chosen, it is a doubt, and no more is added back.
+    """
+    if truncation.excess is None:
+        return truncation
+    doubt = max((_lost_below(truncation.theta, learnt) for learnt in later), default=0.0)
+    return replace(truncation, excess_variance=truncation.excess_variance + (_CHOSEN * doubt) ** 2)
+
+
+def _lost_below(theta: float, later: Learnt) -> float:
+    """The least that values lose per value if that larger θ was right."""
+    ratio = later.theta / theta
+    if ratio <= 1 or later.above is None:
+        return 0.0
+    near = min(ratio, math.sqrt(2))
+    parts = math.acosh(near) - math.sqrt(near**2 - 1) / near
+    if ratio > near:
+        parts += 3 / near - (3 + math.log(ratio**2 / 2)) / ratio
+    return math.hypot(later.above, later.above_stderr) * later.theta * parts
 
 
 def _empty_below(blocks: Blocks, noise: TreeNoise) -> float | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.streams.central.far_tail import power_of
-from deniable.streams.central.hindsight import LEVEL_DOUBT, Blocks, Part, as_later, in_hindsight
+from deniable.streams.central.hindsight import LEVEL_DOUBT, Blocks, Part, as_later, chosen_larger, in_hindsight
 from deniable.streams.central.settings import Settings
 from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.threshold import PublicThreshold
@@ -85,6 +86,7 @@ def _stretches(settings: Settings, parts: Sequence[Part]) -> list[Stretch]:
     after: Part | None = None
     seen: Learnt | None = None  # what the excess of the epoch behind was judged by
     hidden_shares, earlier = _hidden_shares(settings, parts), (None, *parts[:-1])
+    told = [(part[2].noisy_mean(), later[1]) for part, later in pairwise(parts)]
     for part, hidden, before in zip(reversed(parts), reversed(hidden_shares), reversed(earlier), strict=True):
         begin, learnt, blocks = part
         noise = replace(
@@ -102,6 +104,8 @@ def _stretches(settings: Settings, parts: Sequence[Part]) -> list[Stretch]:
                 truncation = as_later(truncation, result[-1].truncation, seen, mean)
             else:
                 seen = None
+        larger = [later for other, later in told if _alike(mean, other) and later.theta >= 2 * learnt.theta]
+        truncation = chosen_larger(truncation, [*larger, *([] if after is None else [after[1]])])
         result.append(Stretch(begin, noise, truncation, _smoothing(settings, learnt, blocks, noise)))
         after = part
     return result[::-1]
@@ -109,13 +113,21 @@ def _stretches(settings: Settings, parts: Sequence[Part]) -> list[Stretch]:
 
 def _truncation(settings: Settings, learnt: Learnt) -> Truncation:
     theta, tail = learnt.theta, settings.expectation.tail
-    truncation = Truncation(theta, settings.grid.top, learnt.above, learnt.above_stderr, tail, level=learnt.mean)
+    level = None if learnt.mean is None else _known_level(learnt)
+    truncation = Truncation(theta, settings.grid.top, learnt.above, learnt.above_stderr, tail, level=level)
     if learnt.excess is None:
         return truncation
     share = math.hypot(learnt.above or 0.0, learnt.above_stderr)
     mean = theta / 4 if learnt.mean is None else min(max(learnt.mean, 0.0), theta)
     far = (share, power_of(share, mean / theta)) if share > 0 else None
     return replace(truncation, excess=learnt.excess, excess_variance=learnt.excess_variance, far=far)
+
+
+def _known_level(learnt: Learnt) -> float:
+    """The mean when θ was learnt; where noise hides it, a fourth of θ counts, as it does for streams of most kinds."""
+    theta, mean = float(learnt.theta), min(max(learnt.mean or 0.0, 0.0), float(learnt.theta))
+    weight = learnt.mean_variance / (learnt.mean_variance + (theta / 4) ** 2)
+    return weight * theta / 4 + (1 - weight) * mean
 
 
 def _growth(truncation: Truncation, learnt: Learnt, before: Part | None) -> tuple[float, float] | None:

@@ -23,8 +23,8 @@ LOWER_BOUND = (
 )
 _CUT_UP, _CUT_DOWN = 1.6, 0.7
 """What values above θ add is more often far more than estimated than far less: tails of the doubt, up and down."""
-
-
+_NEARLY, _MOST_OF_THE_WAY = 0.92, 2 / 3
+"""Of θ, and of the way from what was learnt to θ: where the mean of cut values lies higher, most of them are cut."""
 _RARELY = 0.05
 """How often a window may hold a value so large that the spread of its sum does not count it: as often as 95 % leave."""
 
@@ -105,12 +105,15 @@ class Truncation:
 
         Their mean is above three fourths of θ, or has jumped to three times what it was when θ was learnt and above a
         third of θ; by more than three standard errors of noise, and to twice what it was at least. A stream whose
-        values are all close to θ was like that before.
+        values are all close to θ was like that before. Or their mean has come nearly all the way from there to θ: then
+        most of their values are as large as θ, or larger.
         """
         if self.level is None or self.theta >= self.bound:
             return np.zeros(rates.shape, dtype=bool)
         jumped = max(3 * self.level, self.theta / 3)
-        return np.asarray(rates - 3 * noise > max(2 * self.level, min(0.75 * self.theta, jumped)))
+        risen = rates - 3 * noise > max(2 * self.level, min(0.75 * self.theta, jumped))
+        nearly = max(_NEARLY * self.theta, self.level + _MOST_OF_THE_WAY * (self.theta - self.level))
+        return np.asarray(risen | (rates - 2 * noise > nearly))
 
     def loss(self, count: Floats) -> Floats:
         """What truncation may have taken from sums of `count` values: an estimate plus two standard errors, or NaN."""

@@ -29,6 +29,7 @@ _CYCLES = 0.2
 """How much the mean of a run of values, shorter than a block, may differ from the next one's, as a share of it."""
 _SHORTEST_CYCLE, _KNOWN_UP_TO = 5, 4
 """Cycles of 2^5 values and more are expected, unless runs a fourth as long or longer were compared."""
+_TRUST, _CERTAIN = 4.0, 2.0
 _STAND_IN_DOUBT = 0.5
 """How far stand-ins may be off on average, as a share of the mean: values of persons with many events differ."""
 _FEWEST_COUNTED = 1 / 8
@@ -244,8 +245,10 @@ def _smoothing(settings: Settings, learnt: Learnt, blocks: Blocks, noise: TreeNo
     squares = (max(between.difference(length), smallest * length + (drift * length) ** 2) for length in lengths)
     usual = Roughness((*lengths, block), (*squares, between.squares[-1]))
     below = sum(length < layout.block for length in learnt.lengths)
-    known = usual.weighed(learnt.lengths[:below], learnt.squares[:below], learnt.doubts[:below]) if below else usual
-    return Smoothing(layout, known.ending(block, between.squares[-1]))
+    runs = learnt.lengths[:below], learnt.squares[:below], learnt.doubts[:below]
+    known = usual.weighed(*runs, trust=_TRUST) if below else usual
+    certain = [length for length, square, doubt in zip(*runs, strict=True) if square > _CERTAIN**2 * doubt]
+    return Smoothing(layout, known.ending(block, between.squares[-1]).with_cycles(certain))
 
 
 def _about(settings: Settings, publisher: PublishedParts) -> dict[str, Any]:

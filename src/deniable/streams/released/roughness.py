@@ -15,8 +15,10 @@ they happen.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -71,7 +73,9 @@ class Roughness:
             result.ravel()[part] += np.where(hats < 1, hats * hats, beyond) @ squares
         return np.where(over > 0, result, 0.0)
 
-    def weighed(self, lengths: tuple[float, ...], squares: tuple[float, ...], doubts: tuple[float, ...]) -> Roughness:
+    def weighed(
+        self, lengths: tuple[float, ...], squares: tuple[float, ...], doubts: tuple[float, ...], trust: float = 1.0
+    ) -> Roughness:
         """These are usual; others were measured. The noisier those are, the more stays usual.
 
         `doubts` are variances of the noise of the roots of the measured squares. From the longest length to shorter
@@ -82,7 +86,7 @@ class Roughness:
         factor = 1.0  # what is known at a longer length says how usual this stream is
         for length, measured, doubt in sorted(zip(lengths, squares, doubts, strict=True), reverse=True):
             usual = self.difference(length) * factor
-            weight = usual / (usual + doubt) if usual + doubt > 0 else 0.0
+            weight = trust * usual / (trust * usual + doubt) if usual + doubt > 0 else 0.0
             known[length] = max(weight * measured + (1 - weight) * usual, squares[0] * length)
             factor = max(known[length] / max(self.difference(length), _LEAST), 1.0)
         last = max(known)
@@ -91,6 +95,24 @@ class Roughness:
                 known[length] = self.difference(length) * known[last] / max(self.difference(last), _LEAST)
         ordered = sorted(known)
         return Roughness(tuple(ordered), tuple(known[length] for length in ordered))
+
+    def with_cycles(self, certain: Collection[float]) -> Roughness:
+        """The same, with one more length where two known ones are far apart and a cycle may lie in between.
+
+        Whole periods have all the same sum, and halves of them differ most. So where runs of L differ for `certain` by
+        more than by chance, and Δ grows less than it does for independent values from L to 4L or more, a cycle explains
+        it. If its period is 2L, runs of 2L are alike; if it is 4L, Δ(2L) is 4Δ(L). Half of that is expected.
+        """
+        chance = min(square / length for length, square in zip(self.lengths, self.squares, strict=True))
+        more = {}
+        for (length, square), (longer, last) in pairwise(zip(self.lengths, self.squares, strict=True)):
+            own, beyond = square - chance * length, last - chance * longer
+            if length in certain and 1 < length <= longer / 4 and beyond < own * longer / length:
+                missing = 1 - beyond / (own * longer / length)
+                usual = self.difference(2 * length)
+                more[2 * length] = max(usual, usual + missing * (2 * own + 2 * chance * length - usual))
+        known = sorted({**dict(zip(self.lengths, self.squares, strict=True)), **more}.items())
+        return Roughness(*(tuple(column) for column in zip(*known, strict=True)))
 
     def ending(self, length: float, square: float) -> Roughness:
         """The same below a length, and what is known there.

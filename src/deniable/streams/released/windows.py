@@ -21,8 +21,6 @@ LOWER_BOUND = (
     "sums are lower bounds: published sums press against θ, or noise may hide values near the bound that outweigh all "
     "others. A tighter bound or a larger ε helps"
 )
-_CUT_UP, _CUT_DOWN = 1.6, 0.7
-"""What values above θ add is more often far more than estimated than far less: tails of the doubt, up and down."""
 _NEARLY, _MOST_OF_THE_WAY = 0.92, 2 / 3
 """Of θ, and of the way from what was learnt to θ: where the mean of cut values lies higher, most of them are cut."""
 _RARELY = 0.05
@@ -112,6 +110,8 @@ class Truncation:
             return np.zeros(rates.shape, dtype=bool)
         jumped = max(3 * self.level, self.theta / 3)
         risen = rates - 3 * noise > max(2 * self.level, min(0.75 * self.theta, jumped))
+        if self.level >= _NEARLY * self.theta:
+            return np.asarray(risen)
         nearly = max(_NEARLY * self.theta, self.level + _MOST_OF_THE_WAY * (self.theta - self.level))
         return np.asarray(risen | (rates - 2 * noise > nearly))
 
@@ -241,8 +241,8 @@ def _sides(
 
     No sum is smaller than that of its cut values: downwards, what was added back is wrong by no more than all of it.
     """
-    down, up = (_reach(np.hypot(error, side * np.asarray(cut)), stderr, tails, level) for side in (_CUT_DOWN, _CUT_UP))
-    return np.minimum(down, _reach(error, stderr, tails, level) + np.maximum(excess, 0.0)), up
+    up = _reach(np.hypot(error, cut), stderr, tails, level)
+    return np.minimum(up, _reach(error, stderr, tails, level) + np.maximum(excess, 0.0)), up
 
 
 def _reach(error: float | Floats, stderr: float | Floats, tails: float | Floats, confidence: float) -> Floats:

@@ -107,6 +107,7 @@ def _stretches(settings: Settings, parts: Sequence[Part]) -> list[Stretch]:
                 seen = None
         larger = [later for other, later in told if _alike(mean, other) and later.theta >= 2 * learnt.theta]
         truncation = chosen_larger(truncation, [*larger, *([] if after is None else [after[1]])])
+        truncation = replace(truncation, level=_known_level(learnt))
         result.append(Stretch(begin, noise, truncation, _smoothing(settings, learnt, blocks, noise)))
         after = part
     return result[::-1]
@@ -114,8 +115,7 @@ def _stretches(settings: Settings, parts: Sequence[Part]) -> list[Stretch]:
 
 def _truncation(settings: Settings, learnt: Learnt) -> Truncation:
     theta, tail = learnt.theta, settings.expectation.tail
-    level = None if learnt.mean is None else _known_level(learnt)
-    truncation = Truncation(theta, settings.grid.top, learnt.above, learnt.above_stderr, tail, level=level)
+    truncation = Truncation(theta, settings.grid.top, learnt.above, learnt.above_stderr, tail, level=learnt.mean)
     if learnt.excess is None:
         return truncation
     share = math.hypot(learnt.above or 0.0, learnt.above_stderr)
@@ -124,11 +124,13 @@ def _truncation(settings: Settings, learnt: Learnt) -> Truncation:
     return replace(truncation, excess=learnt.excess, excess_variance=learnt.excess_variance, far=far)
 
 
-def _known_level(learnt: Learnt) -> float:
+def _known_level(learnt: Learnt) -> float | None:
     """The mean when θ was learnt; where noise hides it, a fourth of θ counts, as it does for streams of most kinds."""
-    theta, mean = float(learnt.theta), min(max(learnt.mean or 0.0, 0.0), float(learnt.theta))
-    weight = learnt.mean_variance / (learnt.mean_variance + (theta / 4) ** 2)
-    return weight * theta / 4 + (1 - weight) * mean
+    if learnt.mean is None:
+        return None
+    usual = learnt.theta / 4
+    weight = learnt.mean_variance / (learnt.mean_variance + usual**2)
+    return weight * usual + (1 - weight) * learnt.mean
 
 
 def _growth(truncation: Truncation, learnt: Learnt, before: Part | None) -> tuple[float, float] | None:

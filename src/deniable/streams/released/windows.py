@@ -23,6 +23,8 @@ LOWER_BOUND = (
 )
 _NEARLY, _MOST_OF_THE_WAY = 0.92, 2 / 3
 """Of θ, and of the way from what was learnt to θ: where the mean of cut values lies higher, most of them are cut."""
+_SHOWN = 0.25
+"""Of θ: an excess that says already that most values are cut."""
 _RARELY = 0.05
 """How often a window may hold a value so large that the spread of its sum does not count it: as often as 95 % leave."""
 
@@ -106,7 +108,8 @@ class Truncation:
         values are all close to θ was like that before. Or their mean has come nearly all the way from there to θ: then
         most of their values are as large as θ, or larger.
         """
-        if self.level is None or self.theta >= self.bound:
+        shown = self.excess is not None and self.excess > _SHOWN * self.theta  # by a later, larger θ
+        if self.level is None or self.theta >= self.bound or shown:
             return np.zeros(rates.shape, dtype=bool)
         jumped = max(3 * self.level, self.theta / 3)
         risen = rates - 3 * noise > max(2 * self.level, min(0.75 * self.theta, jumped))

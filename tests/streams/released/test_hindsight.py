@@ -8,7 +8,7 @@ import pytest
 
 from deniable.randomness import SeededSource
 from deniable.streams import Released, ToPS
-from deniable.streams.central.hindsight import as_later
+from deniable.streams.central.hindsight import as_later, chosen_larger
 from deniable.streams.central.warmup import Learnt
 from deniable.streams.released.windows import Rise, Truncation
 
@@ -89,3 +89,68 @@ def test_what_an_alike_epoch_lacked_is_bounded_by_the_mean_of_these_values():
     assert as_later(mine, later, None, 7.0).excess == 20.0
     assert as_later(mine, later, seen, 7.0).excess == pytest.approx(7 * (40 / 32 - 1) + 0.2)
     assert as_later(mine, later, seen, 0.1) is mine
+
+
+@pytest.mark.parametrize("ratio", [1.2, 2**0.5, 2.0, 20.0])
+def test_a_larger_threshold_says_how_much_the_smaller_one_lost(ratio):
+    """The number of values above t that decides for x·t, from the definition of G, added up over t."""
+    thetas = np.linspace(100.0, 100.0 * ratio, 100_001)
+    gain = 2 * np.log(100.0 * ratio / thetas)  # of N_0
+    counts = np.where(gain < np.log(2), np.sqrt(np.expm1(gain)), 1 + gain - np.log(2))
+    lost = 0.003 * np.sum((counts[1:] + counts[:-1]) / 2 * np.diff(thetas))
+    known = Truncation(100.0, 1e6, excess=0.1, excess_variance=0.04)
+    wider = chosen_larger(known, [Learnt(90, above=0.5), Learnt(round(100 * ratio), above=0.003)])
+    assert wider.excess_variance == pytest.approx(0.04 + (2 * lost) ** 2, rel=0.02)
+    assert wider.excess == known.excess
+
+
+def test_no_larger_threshold_says_nothing():
+    known = Truncation(100.0, 1e6, excess=0.1, excess_variance=0.04)
+    assert chosen_larger(known, []) == known
+    assert chosen_larger(known, [Learnt(100, above=0.5), Learnt(300)]) == known
+    assert chosen_larger(Truncation(100.0, 1e6), [Learnt(300, above=0.5)]).excess is None
+
+
+def test_rare_bursts_that_some_epochs_were_cut_for_widen_all_that_look_alike():
+    """Bursts far above θ: where one epoch's θ turned out to be too small, others like it may have lost as much."""
+    rng = np.random.default_rng(8)
+    rates = np.full(6 * HORIZON, 5.0)
+    for start in rng.integers(0, rates.size, 30):
+        rates[start : start + 300] += rng.gamma(2.0, 40.0)
+    values = rng.poisson(rates)
+    inside = []
+    for seed in range(4):
+        tops = ToPS(0.5, 1_000, horizon=HORIZON, source=SeededSource(seed), simulation=True)
+        tops.push_many(values)
+        before = np.concatenate(([0], np.cumsum(values[tops.settings.warmup :])))
+        starts = np.arange(0, 5 * HORIZON, HORIZON // 8)
+        low, high = tops.released.sums(starts, starts + HORIZON // 2).intervals()
+        truth = before[starts + HORIZON // 2] - before[starts]
+        inside.append(np.mean((low <= truth) & (truth <= high)))
+    assert np.mean(inside) > 0.9
+
+
+def test_blocks_whose_mean_is_nearly_theta_are_cut_unless_the_stream_was_always_like_that():
+    rates = np.array([50.0, 90.0, 97.0, 100.5])
+    known = Truncation(100.0, 1_000.0, excess=0.1, level=60.0)
+    assert known.pressed(rates, 1.0).tolist() == [False, False, True, True]
+    assert known.pressed(rates, 5.0).tolist() == [False, False, False, False]  # noise may explain it
+    assert not replace(known, level=96.0).pressed(rates, 1.0).any()
+    assert not replace(known, excess=30.0).pressed(rates, 1.0).any()  # how much they lose is known
+    assert not replace(known, bound=100.0).pressed(rates, 1.0).any()
+
+
+def test_a_threshold_that_was_learnt_at_night_is_noted_by_day():
+    """Values of nearly one size: by day all lie above θ, and the means of blocks press against it."""
+    rng, missed = np.random.default_rng(4), []
+    night, day = rng.normal(60, 2, 4_000), rng.normal(150, 5, 40_000)
+    values = np.rint(np.concatenate((night, day))).astype(np.int64)
+    for seed in range(4):
+        tops = ToPS(0.5, 1_000, horizon=HORIZON, source=SeededSource(seed), simulation=True)
+        tops.push_many(values)
+        before = np.concatenate(([0], np.cumsum(values[tops.settings.warmup :])))
+        starts = np.arange(4_000, 16_000, 500)
+        low, high = tops.released.sums(starts, starts + 1_000).intervals()
+        truth = before[starts + 1_000] - before[starts]
+        missed.append(np.mean((truth < low) | (truth > high)))
+    assert np.mean(missed) < 0.07

@@ -131,6 +131,33 @@ def test_noisy_measurements_leave_what_is_usual_and_clear_ones_replace_it():
     assert usual.weighed((1.0, 8.0), (2.0, 0.0), (0.0, 0.0)).difference(8) == pytest.approx(16)  # independent at least
 
 
+def test_measurements_that_are_trusted_more_count_for_more():
+    usual = Roughness((1.0, 64.0), (2.0, 1280.0))
+    at = usual.difference(8)
+    for trust, weight in ((1.0, 1 / 2), (4.0, 4 / 5)):
+        known = usual.weighed((1.0, 8.0), (2.0, 100.0), (0.0, at), trust=trust)
+        assert known.difference(8) == pytest.approx(weight * 100 + (1 - weight) * at)
+
+
+def test_a_cycle_between_two_lengths_is_expected_where_runs_certainly_differ():
+    """Runs of 128 differ far more than by chance, those of 512 do not: a period of 256 to 512 does that."""
+    known = Roughness((1.0, 32.0, 128.0, 512.0), (2.0, 64.0, 10_256.0, 1_024.0))
+    seen = known.with_cycles([128.0])
+    assert seen.lengths == (1.0, 32.0, 128.0, 256.0, 512.0)
+    assert seen.difference(256) == pytest.approx(2 * 10_000 + 512)
+    assert known.with_cycles([]) == known.with_cycles([1.0, 32.0, 512.0]) == known
+    growing = Roughness((1.0, 128.0, 512.0), (2.0, 10_256.0, 161_024.0))
+    assert growing.with_cycles([128.0]) == growing
+
+
+@pytest.mark.parametrize("length", [300, 1_440])
+def test_cycles_between_the_lengths_that_were_compared_are_covered(length):
+    """Half a period is 256: runs of 128 and of 512 were compared."""
+    rng = np.random.default_rng(3)
+    values = rng.poisson(100 * (1 + 0.6 * np.sin(2 * np.pi * np.arange(60_000) / 500)))
+    assert np.sqrt(np.mean(scores(values, 1024, length, warmup=40_000) ** 2)) < 1.3
+
+
 def test_short_blocks_at_the_end_of_chunks_are_no_drift():
     """Their means are all noise: 21 values and blocks of 4 leave one value for the last block."""
     rng, layout = np.random.default_rng(3), BlockLayout(21, 4)

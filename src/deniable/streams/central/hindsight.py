@@ -112,9 +112,9 @@ def in_hindsight(truncation: Truncation, blocks: Blocks, after: Part, noise: Tre
 def chosen_larger(truncation: Truncation, later: Sequence[Learnt]) -> Truncation:
     """What larger θ say of the values that they were learnt from: these, or others like them. More lie above this θ.
 
-    `PredictedError` takes θ′ rather than t only if G(N(t)) − G(N(θ′)) exceeds 2·N_0·ln(θ′/t), or noise does. So, with
-    x = θ′/t, about N_0·√(x² − 1) values lie above t, or N_0·(1 + ln(x²/2)) where that is more than N_0. Added up over t
-    from θ to θ′, this is what they lose. As noise may have chosen, it is a doubt, and no more is added back.
+    `PredictedError` takes a larger θ than t, x·t, only if G(N(t)) − G(N(x·t)) exceeds 2·N_0·ln x, or noise does. So
+    about N_0·√(x² − 1) values lie above t, or N_0·(1 + ln(x²/2)) where that is more than N_0. Added up over t from this
+    θ to the larger one, this is what they lose. As noise may have chosen, it is a doubt, and no more is added back.
     """
     if truncation.excess is None:
         return truncation

@@ -30,6 +30,9 @@ _CYCLES = 0.2
 _SHORTEST_CYCLE, _KNOWN_UP_TO = 5, 4
 """Cycles of 2^5 values and more are expected, unless runs a fourth as long or longer were compared."""
 _TRUST, _CERTAIN = 4.0, 2.0
+"""How much more than usual runs may differ (some streams have cycles and most have none), so that what is measured
+counts for more; and from how many standard errors on they do.
+"""
 _STAND_IN_DOUBT = 0.5
 """How far stand-ins may be off on average, as a share of the mean: values of persons with many events differ."""
 _FEWEST_COUNTED = 1 / 8

@@ -21,6 +21,8 @@ LOWER_BOUND = (
     "sums are lower bounds: published sums press against θ, or noise may hide values near the bound that outweigh all "
     "others. A tighter bound or a larger ε helps"
 )
+_CUT = 1.6
+"""Standard errors of what values above θ add count so many times: it is rarely more than said, but then far more."""
 _NEARLY, _MOST_OF_THE_WAY = 0.92, 2 / 3
 """Of θ, and of the way from what was learnt to θ: where the mean of cut values lies higher, most of them are cut."""
 _SHOWN = 0.25
@@ -244,7 +246,7 @@ def _sides(
 
     No sum is smaller than that of its cut values: downwards, what was added back is wrong by no more than all of it.
     """
-    up = _reach(np.hypot(error, cut), stderr, tails, level)
+    up = _reach(np.hypot(error, _CUT * np.asarray(cut)), stderr, tails, level)
     return np.minimum(up, _reach(error, stderr, tails, level) + np.maximum(excess, 0.0)), up
 
 

@@ -131,11 +131,12 @@ def test_noisy_measurements_leave_what_is_usual_and_clear_ones_replace_it():
     assert usual.weighed((1.0, 8.0), (2.0, 0.0), (0.0, 0.0)).difference(8) == pytest.approx(16)  # independent at least
 
 
-def test_measurements_that_are_trusted_more_count_for_more():
+def test_measured_squares_count_by_how_much_streams_and_noise_differ():
     usual = Roughness((1.0, 64.0), (2.0, 1280.0))
     at = usual.difference(8)
-    for trust, weight in ((1.0, 1 / 2), (4.0, 4 / 5)):
-        known = usual.weighed((1.0, 8.0), (2.0, 100.0), (0.0, at), trust=trust)
+    for doubt in (0.0, at / 4, at, 20 * at):
+        weight = 9 * at**2 / (9 * at**2 + 2 * doubt**2 + 4 * doubt * at)
+        known = usual.weighed((1.0, 8.0), (2.0, 100.0), (0.0, doubt), spread=3.0)
         assert known.difference(8) == pytest.approx(weight * 100 + (1 - weight) * at)
 
 

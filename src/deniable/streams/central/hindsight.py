@@ -20,7 +20,7 @@ from deniable.streams.structure.block_layout import BlockLayout
 LEVEL_DOUBT = 0.25
 """How much the mean of a stream may differ from one epoch to the next, as a share of it."""
 _CLEARLY_MORE = 4.0
-_CHOSEN = 2.0
+_LEAST_TIMES = 2.0
 """Standard errors, in units of the least that would have decided for a larger θ."""
 _RISEN, _BEYOND_NOISE = 1.5, 3.0
 """Blocks have risen if their mean is so many times as large as when θ was learnt, by so many standard errors."""
@@ -119,7 +119,7 @@ def chosen_larger(truncation: Truncation, later: Sequence[Learnt]) -> Truncation
     if truncation.excess is None:
         return truncation
     doubt = max((_lost_below(truncation.theta, learnt) for learnt in later), default=0.0)
-    return replace(truncation, excess_variance=truncation.excess_variance + (_CHOSEN * doubt) ** 2)
+    return replace(truncation, excess_variance=truncation.excess_variance + (_LEAST_TIMES * doubt) ** 2)
 
 
 def _lost_below(theta: float, later: Learnt) -> float:

@@ -29,9 +29,9 @@ _CYCLES = 0.2
 """How much the mean of a run of values, shorter than a block, may differ from the next one's, as a share of it."""
 _SHORTEST_CYCLE, _KNOWN_UP_TO = 5, 4
 """Cycles of 2^5 values and more are expected, unless runs a fourth as long or longer were compared."""
-_TRUST, _CERTAIN = 4.0, 2.0
-"""How much more than usual runs may differ (some streams have cycles and most have none), so that what is measured
-counts for more; and from how many standard errors on they do.
+_AMONG_STREAMS, _CERTAINLY_DIFFER = 3.0, 2.0
+"""How much Δ differs among streams, as a multiple of what is usual: some have cycles shorter than a block, and most have
+none. And the standard errors from which on runs differ by more than noise.
 """
 _STAND_IN_DOUBT = 0.5
 """How far stand-ins may be off on average, as a share of the mean: values of persons with many events differ."""
@@ -251,8 +251,8 @@ def _smoothing(settings: Settings, learnt: Learnt, blocks: Blocks, noise: TreeNo
     usual = Roughness((*lengths, block), (*squares, between.squares[-1]))
     below = sum(length < layout.block for length in learnt.lengths)
     runs = learnt.lengths[:below], learnt.squares[:below], learnt.doubts[:below]
-    known = usual.weighed(*runs, trust=_TRUST) if below else usual
-    certain = [length for length, square, doubt in zip(*runs, strict=True) if square > _CERTAIN**2 * doubt]
+    known = usual.weighed(*runs, spread=_AMONG_STREAMS) if below else usual
+    certain = [length for length, square, doubt in zip(*runs, strict=True) if square > _CERTAINLY_DIFFER**2 * doubt]
     return Smoothing(layout, known.ending(block, between.squares[-1]).with_cycles(certain))
 
 

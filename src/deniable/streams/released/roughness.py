@@ -74,19 +74,27 @@ class Roughness:
         return np.where(over > 0, result, 0.0)
 
     def weighed(
-        self, lengths: tuple[float, ...], squares: tuple[float, ...], doubts: tuple[float, ...], trust: float = 1.0
+        self,
+        lengths: tuple[float, ...],
+        squares: tuple[float, ...],
+        doubts: tuple[float, ...],
+        spread: float | None = None,
     ) -> Roughness:
         """These are usual; others were measured. The noisier those are, the more stays usual.
 
-        `doubts` are variances of the noise of the roots of the measured squares. From the longest length to shorter
-        ones, what is known of one decides how much of the next one is usual. Neighbouring runs of independent
-        values differ by Δ(1)·L, and no stream is taken as smoother than that.
+        If `spread` is the standard deviation of Δ among streams, in units of what is usual, measured squares count by
+        it and by their own variance, which is 2d² + 4dΔ where d is that of the noise of the root. `doubts` are these d.
+        From the longest length to shorter ones, what is known of one decides how much of the next one is usual.
+        Neighbouring runs of independent values differ by Δ(1)·L, and no stream is taken as smoother than that.
         """
         known: dict[float, float] = {}
         factor = 1.0  # what is known at a longer length says how usual this stream is
         for length, measured, doubt in sorted(zip(lengths, squares, doubts, strict=True), reverse=True):
             usual = self.difference(length) * factor
-            weight = trust * usual / (trust * usual + doubt) if usual + doubt > 0 else 0.0
+            weight = usual / (usual + doubt) if usual + doubt > 0 else 0.0
+            if spread is not None:
+                among = (spread * usual) ** 2
+                weight = among / max(among + 2 * doubt**2 + 4 * doubt * usual, _LEAST)
             known[length] = max(weight * measured + (1 - weight) * usual, squares[0] * length)
             factor = max(known[length] / max(self.difference(length), _LEAST), 1.0)
         last = max(known)

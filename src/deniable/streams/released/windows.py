@@ -25,7 +25,7 @@ _CUT = 1.6
 """Standard errors of what values above θ add count so many times: it is rarely more than said, but then far more."""
 _NEARLY, _MOST_OF_THE_WAY = 0.92, 2 / 3
 """Of θ, and of the way from what was learnt to θ: where the mean of cut values lies higher, most of them are cut."""
-_SHOWN = 0.25
+_MOSTLY_CUT = 0.25
 """Of θ: an excess that says already that most values are cut."""
 _RARELY = 0.05
 """How often a window may hold a value so large that the spread of its sum does not count it: as often as 95 % leave."""
@@ -110,7 +110,7 @@ class Truncation:
         values are all close to θ was like that before. Or their mean has come nearly all the way from there to θ: then
         most of their values are as large as θ, or larger.
         """
-        shown = self.excess is not None and self.excess > _SHOWN * self.theta  # by a later, larger θ
+        shown = self.excess is not None and self.excess > _MOSTLY_CUT * self.theta  # by a later, larger θ
         if self.level is None or self.theta >= self.bound or shown:
             return np.zeros(rates.shape, dtype=bool)
         jumped = max(3 * self.level, self.theta / 3)

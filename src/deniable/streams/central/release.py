@@ -30,8 +30,8 @@ _CYCLES = 0.2
 _SHORTEST_CYCLE, _KNOWN_UP_TO = 5, 4
 """Cycles of 2^5 values and more are expected, unless runs a fourth as long or longer were compared."""
 _AMONG_STREAMS, _CERTAINLY_DIFFER = 3.0, 2.0
-"""How much Δ differs among streams, as a multiple of what is usual: some have cycles shorter than a block, and most have
-none. And the standard errors from which on runs differ by more than noise.
+"""How much Δ differs among streams, as a multiple of what is usual: some have cycles shorter than a block, and most
+have none. And the standard errors from which on runs differ by more than noise.
 """
 _STAND_IN_DOUBT = 0.5
 """How far stand-ins may be off on average, as a share of the mean: values of persons with many events differ."""

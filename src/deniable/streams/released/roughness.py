@@ -83,7 +83,8 @@ class Roughness:
         """These are usual; others were measured. The noisier those are, the more stays usual.
 
         If `spread` is the standard deviation of Δ among streams, in units of what is usual, measured squares count by
-        it and by their own variance, which is 2d² + 4dΔ where d is that of the noise of the root. `doubts` are these d.
+        it and by their own variance, which is 2d² + 4dΔ where d is that of the noise of the root; never by less than
+        without it, because a cycle may be far larger than anything usual. `doubts` are these d.
         From the longest length to shorter ones, what is known of one decides how much of the next one is usual.
         Neighbouring runs of independent values differ by Δ(1)·L, and no stream is taken as smoother than that.
         """
@@ -94,7 +95,7 @@ class Roughness:
             weight = usual / (usual + doubt) if usual + doubt > 0 else 0.0
             if spread is not None:
                 among = (spread * usual) ** 2
-                weight = among / max(among + 2 * doubt**2 + 4 * doubt * usual, _LEAST)
+                weight = max(weight, among / max(among + 2 * doubt**2 + 4 * doubt * usual, _LEAST))
             known[length] = max(weight * measured + (1 - weight) * usual, squares[0] * length)
             factor = max(known[length] / max(self.difference(length), _LEAST), 1.0)
         last = max(known)

@@ -3,6 +3,8 @@
 BENCH_BURSTS = "deniable bench streams --part bursts --repetitions 100"
 BENCH_PEERS = "deniable bench peers --runs 5"
 BENCH_ORACLES = "deniable bench accuracy --oracles"
+FORECAST = "forecasts as in the example on the page"
+ONCE = "measured once: no command draws these shapes, and the page says so"
 COMPARED = "deniable reproduce beyond/comparisons"
 
 PEER_ROWS = (
@@ -68,9 +70,11 @@ SECTIONS = {
         ),
         "Accuracy and speed without trust": ("deniable bench streams --local --part errors",),
     },
-    "grids.md": {
-        "Measured errors": ("deniable bench accuracy --grids",),
+    "background/how-good-grids.md": {
+        "Next to other systems": ("deniable bench accuracy --grids",),
         "Drawn tables": ("deniable bench zoo --quick",),
+        "Larger tables, everyday columns and surveys": ("deniable bench zoo",),
+        "Two looks": ("deniable bench zoo --two-looks --first 60 --cells 6 --releases 1",),
     },
     "spark.md": {"How fast it is": ("deniable bench spark",)},
     "queries.md": {"How long it takes": ("deniable bench queries",)},
@@ -119,6 +123,22 @@ DOCS_PAGES = {
         "by at most 5 %": "setting",
         "41 % exactly 0, 23 % exactly 40": "data: ATUS",
         "(finding 12 of": "a finding of the results",
+        "within a factor of 1.5 of": "setting",
+        "at most 1.25 times those of": "setting",
+    },
+    "background/how-good-grids.md": {
+        "an attribute of 200 values": "setting",
+        "| ε = 0.5 | 1 | 2 | 4 |": "setting",
+        "| SUM, per user: points / cells | 0.40 / 0.75 | 0.20 / 0.42 | 0.09 / 0.22 | 0.04 / 0.10 |": FORECAST,
+        "AVG over half of another attribute: points / cells | 1.0 / 1.4 | 0.46 / 0.81 | 0.19 / 0.43 | 0.07 / 0.18 |": (
+            FORECAST
+        ),
+        "dividends up to 10^5 of which nine in ten are 0": "setting",
+        "67 of 70 intervals in workloads hold the truth (largest z 2.9), and 67 of 69 outside of them (2.7)": ONCE,
+        "correlations from −1 to 1, on 100 and 3,000 values": "setting",
+        "by up to 4.7 errors": ONCE,
+        "all 120 answers are covered now, the largest z is 1.5, and errors on 3,000 values are up to 30 times": ONCE,
+        "42 of 42 hold the truth": ONCE,
     },
     "spark.md": {
         "pyspark 4": "version",

@@ -122,7 +122,7 @@ class BatchPublisher:
         self.close()
 
     def advised(self, refusal: Unreadable) -> Unreadable:
-        """The same refusal, with what to do after this run."""
+        """The same refusal, with advice on how to continue after this run."""
         return Unreadable(refusal.entry, self._advice())
 
     def _events(self, batch: Batch, values: NDArray[Any]) -> NDArray[Any]:

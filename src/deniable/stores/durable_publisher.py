@@ -53,12 +53,12 @@ again takes a second or two: 8,192 small batches, or as many values as a segment
 
 
 class DurablePublisher(BatchPublisher):
-    """A stream in a folder that goes on where the last run ended, also after a crash. Locked until `close`.
+    """A stream in a folder that continues where the last run ended, also after a crash. Locked until `close`.
 
-    `publisher` is a new one with the settings of the stream. If there is a store already, its own publisher goes on, so
-    `publisher` may be left out; other settings are refused. Everything that was taken was published, in the folder, and
-    can be read there by `StoredStream` at any time: nothing has to come again. `position` says which value comes next,
-    and `mark` the same in terms of the source, if it has its own.
+    `publisher` is a new one with the settings of the stream. If there is a store already, its own publisher continues,
+    so `publisher` may be left out; other settings are refused. Everything that was taken was published, in the folder,
+    and can be read there by `StoredStream` at any time: nothing has to be sent again. `position` says which value comes
+    next, and `mark` the same in terms of the source, if it has its own.
 
     `private/` in the folder is as secret as the data: it holds values and the key of the noise. A `ledger` of the
     operator is charged once for the stream, before its first value is taken. With a `KeyedPublisher` the store has one

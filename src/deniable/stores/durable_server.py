@@ -26,16 +26,16 @@ def _ignore(theta: float) -> None:
 
 
 class DurableServer:
-    """A `ToPLServer` whose state is on disk before anybody hears of its threshold. Locked until `close`.
+    """A `ToPLServer` whose state is on disk before its threshold is announced. Locked until `close`.
 
     `server` is a new one with the settings of the stream. If there is a state already, its own server continues, and
     other settings are refused. Without a `path` nothing is kept. `read` counts the reports of all runs.
 
-    Once per run, as soon as there is a threshold that holds, `tell` is called with it. `announcement` names a file or a
-    named pipe at which devices wait for it. Devices that wait send no more, so θ is then chosen as soon as `first`
-    reports were read, even if some of them were refused.
+    `tell` is called once per run, with the threshold, as soon as there is one. `announcement` names a file or a named
+    pipe at which devices wait for it. Devices that wait send no more, so θ is then chosen as soon as `first` reports
+    were read, even if some of them were refused.
 
-    The state is saved every minute and by `close`. After a crash, go on with report number `read`: reports that come
+    The state is saved every minute and by `close`. After a crash, continue with report number `read`: reports that come
     again give the same estimates as before.
 
     >>> import pathlib, tempfile
@@ -82,7 +82,7 @@ class DurableServer:
 
     @in_turn
     def publish(self, batch: ReportBatch, deliver: Callable[[Floats], None]) -> None:
-        """Take reports. What they tell leaves after everything that it depends on is on disk."""
+        """Take reports. Estimates leave only after everything that they depend on is on disk."""
         if self._closed:
             raise Failure("this server is closed. Nothing was taken or published. Open the state file again.")
         if batch.malformed:
@@ -111,7 +111,7 @@ class DurableServer:
         return theta
 
     def means(self, estimates: Floats, every: int) -> Floats:
-        """The means of `every` consecutive estimates. A rest waits for more, also over runs."""
+        """The means of `every` consecutive estimates. Those that are left over wait for more, also in the next run."""
         pending = np.concatenate((self._waiting, estimates))
         whole = pending.size // every * every
         self._waiting = pending[whole:].tolist()

@@ -31,7 +31,7 @@ class StoreFinding:
 
 
 def check_store(folder: str | PathLike[str]) -> Iterator[StoreFinding]:
-    """Settings, segments, and the private part if it can be read by this user.
+    """Check a store: its settings, its segments and, if this user can read it, its private part.
 
     >>> import pathlib, tempfile
     >>> import deniable as dn

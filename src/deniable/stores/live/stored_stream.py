@@ -21,7 +21,7 @@ from deniable.streams.released.released_stream import Released
 
 
 class StoredStream:
-    """What a store has published up to now. `refresh` looks again; sealed segments are looked at once.
+    """What a store has published so far. `refresh` looks for more; sealed segments are read only once.
 
     >>> import pathlib, tempfile
     >>> import deniable as dn
@@ -45,7 +45,7 @@ class StoredStream:
         return self._open.first + self._open.values.size
 
     def refresh(self) -> int:
-        """Look again. Returns how many values are published by now."""
+        """Look for more. Returns how many values have been published so far."""
         folder = self._folder.published
         while True:
             while (footer := sealed_footer(folder, len(self._sealed))) is not None:
@@ -81,7 +81,7 @@ class StoredStream:
         return begins[-2] if len(begins) > 1 else 0
 
     def released(self, start: int = 0) -> Released:
-        """Everything that is published by now, with its standard errors, from the epoch before that of `start` on."""
+        """Everything published so far, with its standard errors, from the epoch before that of `start` on."""
         if self.keyed:
             raise QueryRefused("this store has one stream per key", "Name a key: --key, or by_key() in Python.")
         base = self.needed_from(start)
@@ -105,7 +105,7 @@ class StoredStream:
         return self.settings.kind == KeyedPublisher.kind
 
     def by_key(self, keys: Collection[str] | None = None) -> KeyedReleased:
-        """Everything that is published by now, one release per key; only of some keys, if they are named."""
+        """Everything published so far, one release per key; if `keys` are named, only theirs."""
         if not self.keyed:
             raise QueryRefused("this store has no keys", "Ask without a key.")
         published, settings = self.values(0), self.settings.publisher
@@ -128,7 +128,7 @@ class StoredStream:
         return KeyedReleased(streams, shared=None in facts and settings.measure_start)
 
     def values(self, start: int, most: int | None = None) -> PublishedValues:
-        """Published values from a position on, at most so many of them, with their timestamps and keys."""
+        """At most `most` published values from a position on, with their timestamps and keys."""
         stop = len(self) if most is None else min(start + most, len(self))
         parts = [self._read(s) for s in self._sealed if s.first + s.count > start and s.first < stop]
         if stop > self._open.first or not parts:
@@ -151,7 +151,7 @@ class StoredStream:
 
 
 def read_release(path: str | PathLike[str], start: int = 0) -> Released:
-    """A released stream: a Parquet file, or a store. `start` is the first position that matters, of a store.
+    """Read a released stream from a Parquet file or a store. Of a store, `start` is the first position that is needed.
 
     >>> import pathlib, tempfile
     >>> import deniable as dn

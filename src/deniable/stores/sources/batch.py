@@ -16,7 +16,7 @@ from deniable.errors import InvalidData, InvalidParameter
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Values, their timestamps if there are any, and the number of the first row or line, counted from 1.
+    """Values with their timestamps, if there are any, and the number of the first row or line, counted from 1.
 
     A timestamp that is missing or cannot be read is NaT or NaN.
 
@@ -39,7 +39,7 @@ class Batch:
     keys: list[Any] | None = None
     """The key of every value, if there is one stream per key."""
     mark: Any = None
-    """Where the source stands behind the batch, in its own terms, as JSON. A store keeps it with the values."""
+    """Where the source stands after the batch, in its own terms, as JSON. A store keeps it with the values."""
 
     def number(self, index: int) -> int:
         """The number of the row or line of a value."""

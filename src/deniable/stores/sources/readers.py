@@ -25,7 +25,7 @@ def source_of(path: str | PathLike[str], sources: Sequence[StreamSource] = SOURC
 def read_file(
     path: str | PathLike[str], columns: Columns, sources: Sequence[StreamSource] = SOURCES
 ) -> Iterator[Batch]:
-    """The values of a file, some 65,536 at a time.
+    """Read the values of a file, about 65,536 at a time.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "meter.csv")

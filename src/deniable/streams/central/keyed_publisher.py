@@ -42,11 +42,11 @@ _OPEN_BLOCK_COLUMNS: dict[str, Any] = {"taken": np.int64, "sum": np.int64, "thet
 
 
 class KeyedPublisher:
-    """ε-DP for one replaced value of one key. Keys are public: say so with `public_keys=True`, or it is refused.
+    """Publishes one stream per key: ε-DP for one replaced value of one key. Keys are public: say `public_keys=True`.
 
     `theta` is a public threshold. Without it θ is learnt: from the first `warmup` values of all keys together, or with
     `per_key=True` from the first `warmup` values of every key. `keys` lists keys beforehand; others may appear at any
-    time, and that they do is public. θ is not renewed.
+    time, and when they do is public. θ is not renewed.
 
     >>> import numpy as np
     >>> keyed = KeyedPublisher(1.0, 100, theta=50, horizon=64, block=4, public_keys=True)
@@ -337,9 +337,9 @@ class KeyedPublisher:
 
     @in_turn
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on elsewhere, as JSON. As secret as the data: it holds values and the noise's key.
+        """Everything needed to continue elsewhere, as JSON. As secret as the data: it holds values and the noise's key.
 
-        Of all copies on this machine only the first that takes another value goes on, as for `Publisher`.
+        Of all copies on this machine, only the first that takes another value continues, as for `Publisher`.
 
         >>> KeyedPublisher.restore(keyed.state()).keys
         ['north', 'south']

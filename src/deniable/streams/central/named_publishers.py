@@ -30,7 +30,7 @@ class ToPS(Publisher):
     epoch, and then whichever would have predicted the blocks of the epoch before best.
 
     `hierarchy`: noise by a "tree" of block sums, by "tent"s, which overlap, or "auto" for the one that is predicted to
-    be better at random windows. Sums of whole chunks are better by a tree.
+    be better at random windows. Sums of whole chunks are more accurate with a tree.
 
     `paper=True`: threshold by Eq. (6) and blocks by Eq. (7) as corrected, a tree of fan-out 16, first block filled with
     θ/2.

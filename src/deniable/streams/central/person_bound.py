@@ -24,10 +24,10 @@ EVENTS = "an event needs the id of its person, an integer or a text, or None"
 class PersonBound:
     """Of each person the first `most` values of an epoch count. An epoch has `epoch` events, and is public.
 
-    With epoch=0 an epoch lasts until whoever runs the stream begins another, by the clock for example. ε then covers
-    everything a person does within `window` consecutive epochs. A 32nd of it pays for two questions per epoch, how many
-    events did not count: at the end of the warm-up and at that of the epoch. Each of her values costs the rest divided
-    by most·window.
+    With epoch=0 an epoch lasts until you begin another, by the clock for example. ε then covers everything a person
+    does within `window` consecutive epochs. 1/32 of it pays for asking twice per epoch how many events did not count:
+    at the end of the warm-up, and at the end of the epoch. Each value of a person costs the rest, divided by
+    most·window.
 
     >>> PersonBound(most=4, epoch=1000, window=2).value_epsilon(1.0)
     0.12109375
@@ -47,7 +47,7 @@ class PersonBound:
         return share_below(epsilon, (1 - _COUNTING_SHARE) / (self.most * self.window))
 
     def count_epsilon(self, epsilon: float) -> float:
-        """The ε of one question how many events did not count, rounded down. A person moves the answer by `most`."""
+        """The ε of asking once how many events did not count, rounded down. A person moves the answer by `most`."""
         return share_below(epsilon, _COUNTING_SHARE / (_COUNTS_OF_AN_EPOCH * self.window))
 
     def epoch_epsilon(self, epsilon: float) -> float | Fraction:
@@ -56,7 +56,7 @@ class PersonBound:
         return value if value == float("inf") else self.most * Fraction(value) + _COUNTS_OF_AN_EPOCH * Fraction(count)
 
     def room(self, position: int) -> int | None:
-        """How many events the epoch has left from a position of the stream on; None: it does not end by itself."""
+        """How many events are left in the epoch at a position of the stream; None if it does not end by itself."""
         return None if self.epoch == 0 else self.epoch - position % self.epoch
 
 

@@ -89,7 +89,7 @@ class PersonSettings:
 
 
 class PersonStream:
-    """A publisher for events of persons: ε protects all that one person does within an epoch.
+    """A publisher for events of people: ε protects everything that one person does within an epoch.
 
     `most` values of each person count per epoch of `epoch` events (by default `horizon`; 0: until `begin_epoch`), and
     ε covers `window` consecutive epochs. Instead of `most`, give `events`, the number of events that is expected of a
@@ -99,7 +99,7 @@ class PersonStream:
     learnt, if it has learnt one. Answers are for what people did: the interval covers how far stand-ins may be off.
     `method` and all other settings are those of the publisher, whose ε per value is 31/32 of ε/(most·window); the rest
     tells how many events did not count. Rules that need a δ are refused. State, threads and copies are as for
-    `Publisher`; the state also holds who has had how many values counted.
+    `Publisher`; the state also holds how many values of each person have counted.
 
     >>> stream = PersonStream(1.0, 100, most=2, warmup=3, horizon=64)
     >>> stream.push_many([5, 6, 7, 8], ["ann", "bob", "ann", "ann"]).size
@@ -175,7 +175,7 @@ class PersonStream:
 
     @in_turn
     def epochs_after(self, events: int) -> int:
-        """How many epochs will have begun when so many more events were pushed: what a ledger has to pay for."""
+        """How many epochs will have begun after so many more events: what a ledger has to pay for."""
         limit = self.settings.bound
         if not events or limit.epoch == 0:
             return max(self._epochs, int(events > 0))
@@ -197,8 +197,8 @@ class PersonStream:
     def push_many(self, values: Any, persons: Any = None) -> NDArray[Any]:
         """Take many events. Returns private values for those after the warm-up. If one is refused, all are.
 
-        `persons` has an id for every value, an integer or a text, or None where nobody is known: such an event never
-        counts. Instead of both, an array that `person_events` made is taken.
+        `persons` has an id for every value, an integer or a text, or None if the person is unknown: such an event never
+        counts. Instead of both, you can pass an array made by `person_events`.
         """
         events = values if persons is None else person_events(persons, values)
         return self._push(_checked_events(events))
@@ -251,7 +251,7 @@ class PersonStream:
 
     @in_turn
     def begin_epoch(self) -> None:
-        """Begin the next epoch, where settings say epoch=0. When that is must not depend on data."""
+        """Begin the next epoch, if settings say epoch=0. When you do so must not depend on data."""
         if self.settings.bound.epoch:
             raise InvalidParameter("epoch", "has a fixed number of events", "Use epoch=0 to begin epochs by hand.")
         self._begin_epoch()
@@ -288,7 +288,7 @@ class PersonStream:
 
     @property
     def notice(self) -> str | None:
-        """A warning that published numbers give now: the stream presses against θ, or has moved."""
+        """A warning from published numbers, if any: the stream presses against θ, or has moved."""
         return self.publisher.notice
 
     def epoch_facts(self, after: int = 0) -> list[EpochFacts]:
@@ -338,7 +338,7 @@ class PersonStream:
 
     @in_turn
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on elsewhere, as JSON. As secret as the data: it also holds ids of persons."""
+        """Everything needed to continue elsewhere, as JSON. As secret as the data: it also holds ids of people."""
         inner = self.publisher.state()
         settings = self.settings
         return seal(

@@ -44,15 +44,15 @@ STATE_VERSION = 4
 
 
 class Publisher:
-    """ε-DP for one replaced value. `push` and `push_many` publish, `flush` ends, `state` and `restore` move a stream.
+    """Publishes a stream, with ε-DP for one replaced value. `flush` ends it, `state` and `restore` move it.
 
     The noise is a function of (key, settings, epoch, chunk, node): a publisher restored from a state publishes exactly
-    what the first one would have. Only one of them goes on: as soon as one does, the other copies on this machine are
+    what the first one would have. Only one of them continues: as soon as one does, the other copies on this machine are
     refused. Two publishers must never share a key, settings and name for different values: in one process the second is
     refused, and by default every publisher draws a key of its own. `keep=False` forgets what was published, for streams
-    without end. Any number of threads may use one publisher: a call is done before the next one begins.
-    A run that protects nobody (a seeded source, an infinite ε, a threshold that is not private) needs `simulation`, and
-    what it publishes says so.
+    without end. Any number of threads may use one publisher: a call is done before the next one begins. A run that
+    protects nobody (a seeded source, an infinite ε, a threshold that is not private) needs `simulation`, and what it
+    publishes says so.
 
     >>> import deniable as dn
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
@@ -147,7 +147,7 @@ class Publisher:
     @property
     @in_turn
     def notice(self) -> str | None:
-        """A warning that published numbers give now: the stream presses against θ, or has moved. Free, and public."""
+        """A warning from published numbers, if any: the stream presses against θ, or has moved. Free, and public."""
         return None if self._blocks is None else self._blocks.notice()
 
     @property
@@ -333,7 +333,7 @@ class Publisher:
 
     @in_turn
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on elsewhere, as JSON. As secret as the data: it holds values and the noise's key.
+        """Everything needed to continue elsewhere, as JSON. As secret as the data: it holds values and the noise's key.
 
         It is valid until something more is pushed here. After that `restore` refuses it on this machine.
 
@@ -363,8 +363,8 @@ class Publisher:
     def restore(cls, state: dict[str, Any], *, source: Source | None = None) -> Self:
         """The publisher that `state()` described. A simulation's source has to be handed in again.
 
-        A state that was changed is refused as damaged, and one that the stream was continued from, here or by another
-        process of this user, is refused as well. `DurablePublisher` survives its process.
+        A changed state is refused as damaged. So is a state from which the stream was continued already, here
+        or by another process of this user. `DurablePublisher` survives its process.
 
         >>> again = dn.streams.ToPS.restore(tops.state(), source=dn.SeededSource(1))
         >>> again.published == tops.published

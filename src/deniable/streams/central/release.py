@@ -1,4 +1,4 @@
-"""What a publisher releases: published values, with everything that answers for windows need."""
+"""What a publisher releases: published values, with everything that is needed to answer for windows."""
 
 from __future__ import annotations
 

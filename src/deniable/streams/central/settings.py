@@ -128,7 +128,7 @@ class Settings:
 
     @property
     def plan(self) -> StreamPlan:
-        """How the stream is cut and its tree, as long as nothing is learnt. Public, and decided before any value."""
+        """Blocks and tree, until something is learnt. Public, and decided before any value."""
         if self.block == "paper":
             fanout = self.fanout or 16
             block = paper_block(self.epsilon, self.horizon, fanout)
@@ -155,7 +155,7 @@ class Settings:
 
     @property
     def allowed_hierarchy(self) -> str:
-        """The setting, but trees alone where no bound of θ is known, which tents need."""
+        """The setting, but only trees if no bound of θ is known, which tents need."""
         uncapped = not getattr(self.threshold, "cap", True)
         return "tree" if uncapped and self.hierarchy == "auto" else self.hierarchy
 
@@ -171,7 +171,7 @@ class Settings:
         return min(_EPOCH_GROWTH * evidence, self.horizon)
 
     def epoch_behind_shift(self, evidence: int) -> int:
-        """Values of an epoch behind a shift: no more than it was learnt from. Epochs grow again, each known better."""
+        """Values of an epoch after a shift: no more than it was learnt from. Then epochs grow again."""
         return max(min(evidence, self.horizon // _EPOCH_GROWTH), self.block if isinstance(self.block, int) else 1)
 
     def _renewal_share(self, length: int) -> Fraction:

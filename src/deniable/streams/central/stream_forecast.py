@@ -186,7 +186,7 @@ def choose_plan(
     hierarchy: str = "tree",
     bound: int = 1,
 ) -> StreamPlan:
-    """The block size and fan-out of least predicted error. What is given stays. `knots` go before `expectation`.
+    """The block size and fan-out of least predicted error. What is given stays. `knots` replace `expectation`.
 
     `hierarchy`: "tree", "tent", or "auto" for whichever is predicted to be better at random windows; `bound` is the
     largest θ, in steps, that tents have to serve.

@@ -44,11 +44,11 @@ _CERTAINLY = 1.6
 class Learnt:
     """Private answers, in steps of the grid. Those that were not measured are None.
 
-    `above` is the share of values above θ, `excess` the mean of (v − θ)+; `far` is a measured share of values far above
-    θ, if anything too large but for its noise; `uncounted` is the share of events that stand-ins replace, in streams of
-    persons; `spread` is the variance of single values around their neighbours. `squares` are Δ at `lengths`: mean
-    squares of the difference between the sums of two neighbouring runs of so many values, as measured; `doubts` are the
-    variances of the noise of their roots.
+    `above` is the share of values above θ, `excess` the mean of (v − θ)+; `far` is the measured share of values far
+    above θ, which noise aside is rather too large than too small; `uncounted` is the share of events that stand-ins
+    replace, in streams of persons; `spread` is the variance of single values around their neighbours. `squares` are Δ
+    at `lengths`: mean squares of the difference between the sums of two neighbouring runs of so many values, as
+    measured; `doubts` are the variances of the noise of their roots.
 
     >>> import deniable as dn
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)

@@ -49,7 +49,7 @@ class Estimates:
 
     @property
     def variance(self) -> float:
-        """Variance of the noise of one estimate, averaged over what values are believed to be.
+        """Variance of the noise of one estimate, averaged over the distribution that values are believed to have.
 
         If nothing is known about the values, it is the largest variance of any value.
         """
@@ -77,7 +77,7 @@ class Estimates:
         return self.decoded(codes) if codes.size else np.zeros(0)
 
     def release(self, values: Floats, about: dict[str, Any], first: int) -> Released:
-        """Estimates from number `first` on, with everything that answers for windows need."""
+        """Estimates from number `first` on, with everything that is needed to answer for windows."""
         noise, grid = IndependentNoise(self.variance), Grid(self._protocol.bound)
         return Released(values, noise, grid, about, self._truncation, first=first)
 

@@ -113,7 +113,7 @@ class ToPLServer:
     @property
     @in_turn
     def heard(self) -> int:
-        """First reports taken, through all phases."""
+        """First reports taken, in all phases."""
         return self._before + self._heard
 
     @property
@@ -281,7 +281,7 @@ class ToPLServer:
     @property
     @in_turn
     def variance(self) -> float:
-        """Variance of the noise of one estimate, averaged over what values are believed to be."""
+        """Variance of the noise of one estimate, averaged over the distribution that values are believed to have."""
         return self._under_theta.variance
 
     @property
@@ -306,7 +306,7 @@ class ToPLServer:
 
     @in_turn
     def release_of(self, values: Floats, first: int = 0) -> Released:
-        """Estimates that were kept elsewhere, with everything that answers for windows need."""
+        """Estimates that were kept elsewhere, with everything that is needed to answer for windows."""
         return self._under_theta.release(values, self._about(), first)
 
     @in_turn
@@ -344,7 +344,7 @@ class ToPLServer:
 
     @in_turn
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on elsewhere, as JSON. It shows who has answered: keep it as secret as the user ids.
+        """Everything needed to continue elsewhere, as JSON. As secret as the user ids: it shows who has answered.
 
         The reports in it are randomised already, and the server has no noise of its own to keep secret.
 

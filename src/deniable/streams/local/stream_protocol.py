@@ -34,8 +34,8 @@ class ToPLProtocol:
     which is what a threshold has to get right. *Second*, once a threshold θ is announced: min(value, θ) through a
     mechanism for numbers in [0, θ]: the hybrid one unless a comparison asks for another.
 
-    `renewal`: with this chance, a coin that knows nothing of her value, a user sends a first report although a
-    threshold is announced. From these a server can choose a new one for users who have not answered.
+    `renewal`: the chance, whatever the value, that a user sends a first report although a threshold is announced. From
+    these a server can choose a new one for users who have not answered.
 
     `name` distinguishes streams: a user who takes part in two spends ε on each. `grid` coarsens both mechanisms, for
     tests.
@@ -80,7 +80,7 @@ class ToPLProtocol:
 
     @property
     def spends(self) -> Spending:
-        """ε for any two values of a user, who sends one report of one of the two kinds; which one, no value decides."""
+        """ε for any two values of a user, who sends one report. Of which kind does not depend on the value."""
         return replace(in_parallel([self.wave.spends, self.second(self.bound).spends]), unit=Unit.USER)
 
     def outputs(self, theta: float | None = None) -> int:

@@ -111,7 +111,7 @@ class Reconstructed:
 class CutTail:
     """Least predicted error on the EMS estimate without its last few per cent, which may be noise. For comparison.
 
-    How much is left out: `deviations` standard errors of a share, those of n coins over the signal that ε leaves.
+    It leaves out `deviations` standard errors of a share: those of n coins, divided by the signal that ε leaves.
     `smooth=False` takes the EM estimate.
 
     >>> CutTail(deviations=2.0).kind

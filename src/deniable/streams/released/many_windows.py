@@ -29,7 +29,8 @@ class ManyWindows:
 
         The band is for the stream smoothed in the same way, and assumes nothing about the stream. `smoothing` estimates
         how far the means of single cells lie from the curve. `cell`: values per point, by default whole blocks and
-        about 200 points. `bandwidth`: values over which the curve is smoothed, by default of least estimated error.
+        about 200 points. `bandwidth`: values over which the curve is smoothed, by default with the least estimated
+        error.
 
         >>> curve = tops.released.trend()
         >>> bool(((curve.lows < 6.5) & (6.5 < curve.highs)).all())

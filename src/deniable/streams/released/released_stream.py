@@ -54,8 +54,8 @@ class Released(ManyWindows):
     complete blocks are straight lines between their noisy sums.
 
     `values` are steps of the `grid`: integers, or floats if predictions or noise are real numbers. Positions count from
-    the first value here, which is number `first` of its stream. Windows are half-open, as Python's are: `sum(1000,
-    5000)` adds 4,000 values.
+    the first value here, which is number `first` of its stream. Windows are half-open, as Python's slices are:
+    `sum(1000, 5000)` adds 4,000 values.
 
     >>> import deniable as dn
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
@@ -165,7 +165,7 @@ class Released(ManyWindows):
         return self._single(self.means(np.array([start]), np.array([stop]), cut=cut), confidence)
 
     def sums(self, starts: Any, stops: Any, *, cut: bool = False, covariance: bool = False) -> Windows:
-        """The sums over many windows. A million of them take about a second. `covariance`: `JointWindows`.
+        """The sums over many windows. A million of them take about a second. With `covariance`, a `JointWindows`.
 
         >>> import numpy as np
         >>> tops.released.sums(np.array([0, 1000]), np.array([1000, 3000])).values.round()

@@ -172,11 +172,11 @@ class WindowEstimate(Estimate):
 
     `smoothing` is an estimated standard error: how far values inside blocks may be off. `excess` is what was added back
     for values that were cut at θ, `cut` the standard error of that. The interval covers all three, and uses the
-    quantiles of the noise: `tails` is its excess kurtosis, 3 for the Laplace noise of a single block.
-    `truncation` is what cutting may have taken away where nothing was measured that could be added back, None if
-    nothing is known. The interval does not cover it. `beyond` is for stretches that press against θ, which a `note`
-    tells: there the upper end of the interval is what it would be if all their values were as large as the bound. Where
-    noise may hide a share of large values that would outweigh all others, it is what it would be if these were.
+    quantiles of the noise: `tails` is its excess kurtosis, 3 for the Laplace noise of a single block. `truncation` is
+    what cutting may have taken away where nothing was measured that could be added back, None if nothing is known. The
+    interval does not cover it. `beyond` is for stretches that press against θ, of which a `note` warns: the upper end
+    of the interval then is what it would be if all their values were as large as the bound. Where noise may hide a
+    share of large values that would outweigh all others, it is what it would be if those were.
 
     >>> answer = WindowEstimate(100.0, 3.0, smoothing=4.0)
     >>> answer.interval[1] - answer.value > 1.95 * 5
@@ -192,7 +192,7 @@ class WindowEstimate(Estimate):
 
     @property
     def note(self) -> str | None:
-        """A warning that published numbers themselves give, if there is one."""
+        """A warning from the published numbers themselves, if there is one."""
         return LOWER_BOUND if self.beyond else None
 
     @property

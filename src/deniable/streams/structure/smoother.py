@@ -116,7 +116,7 @@ class MovingAverage:
 
 @dataclass(frozen=True, slots=True)
 class Exponential:
-    """A share `alpha` of the newest block, the rest of the prediction before.
+    """A share `alpha` of the newest block, and the rest of the prediction before it.
 
     >>> Exponential(alpha=0.5)
     Exponential(alpha=0.5)

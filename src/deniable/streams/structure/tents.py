@@ -68,7 +68,7 @@ class Tents:
         return self.padded // int(self.fanout**level) + (level > 0)
 
     def weight(self, level: int) -> int:
-        """W_l: how often a value counts at the nodes of a level together."""
+        """W_l: the weights of one value at all nodes of a level, added up."""
         return 2 * int(self.fanout**level) if level else 1
 
     def fits(self, epsilon: float, theta: int) -> bool:

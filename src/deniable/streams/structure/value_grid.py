@@ -23,7 +23,7 @@ class Grid:
     """Values in [low, high] as whole numbers of steps of `resolution` above `low`.
 
     A value above `high` counts as `high`: the public bound is a promise about the result, not about the data. A value
-    below `low` is refused: with a lower end that is wrong, the whole stream would be wrong, and nobody would notice.
+    below `low` is refused: if the lower end is wrong, the whole stream is wrong, and nobody would notice.
 
     >>> Grid(high=50.0, low=-20.0, resolution=0.5).unit(1.5)
     43

@@ -13,7 +13,7 @@ from deniable.streams.central import threshold
 from deniable.streams.central.evidence import EpochSums, KeptValues, run_lengths, run_totals
 from deniable.streams.central.published_roughness import BlockDifferences
 from deniable.streams.central.threshold import PredictedError, Situation
-from deniable.streams.central.warmup import Learnt, _as_known
+from deniable.streams.central.warmup import Before, Learnt, _as_known, learn
 
 EPOCH = 1 << 15
 
@@ -153,6 +153,22 @@ def test_a_theta_chosen_before_counts_by_what_it_was_learnt_from(monkeypatch, ti
     assert less.max() == pytest.approx(most, abs=1e-4)
     assert less[0] == less.max()
     assert all(np.diff(less[at:]) >= 0)
+
+
+def test_more_may_lie_above_a_theta_that_was_kept(monkeypatch):
+    """It counts for more in the choice: others have to be better by more than noise, and so much may be hidden."""
+    publisher, rule = make().settings, PredictedError()
+    theta = int(rule.candidates(10_000)[24])
+    sums = EpochSums(rule, publisher.grid.top, theta, EPOCH)
+    sums.extend(np.random.default_rng(1).geometric(0.02, EPOCH))
+    monkeypatch.setattr(EpochSums, "choose", lambda *_: theta)
+    doubts = []
+    for still in (0.0, 1 / 4, 1.0, 4.0):
+        before = Before(Learnt(theta), 40.0, 0.01, (), still)
+        learnt = learn(sums, publisher, 0.03, SeededSource(1), before)
+        doubts.append((learnt.above_stderr, learnt.excess_variance))
+    assert doubts == sorted(doubts)
+    assert doubts[2][0] > 1.5 * doubts[0][0]
 
 
 def test_days_and_nights_within_a_sixteenth_end_no_epoch():

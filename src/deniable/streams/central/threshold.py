@@ -153,8 +153,7 @@ class PredictedError(PrivateRule):
         if earlier is not None and math.isfinite(epsilon):
             known, times = earlier
             apart = times * np.square(np.log(candidates / known) / _USUAL_CHANGE) / 2
-            most = min(max(_MEMORY + math.log2(times), 0.0), _MOST_MEMORY)
-            scores = scores - np.rint(np.minimum(apart, most) / epsilon * _SCORE_UNIT).astype(np.int64)
+            scores = scores - np.rint(np.minimum(apart, memory(times)) / epsilon * _SCORE_UNIT).astype(np.int64)
         winner = _winner(self.mechanism, scores, epsilon, source)
         return int(candidates[winner])
 
@@ -282,6 +281,15 @@ THRESHOLDS_BY_KIND: dict[str, type[Threshold]] = {
     kind.kind: kind
     for kind in (PredictedError, PaperScore, SmoothThreshold, PAKPercentile, FixedPercentile, PublicThreshold)
 }
+
+
+def memory(times: float) -> float:
+    """How many scales of noise a θ outweighs at most that was chosen before, from so many times as much information.
+
+    >>> memory(1.0), memory(1e-9)
+    (4.0, 0.0)
+    """
+    return min(max(_MEMORY + math.log2(times), 0.0), _MOST_MEMORY)
 
 
 def _check_mechanism(name: str) -> None:

@@ -20,7 +20,7 @@ from deniable.streams.central.far_tail import power_excess
 from deniable.streams.central.published_roughness import Knot
 from deniable.streams.central.settings import Settings
 from deniable.streams.central.stream_forecast import StreamPlan, choose_plan
-from deniable.streams.central.threshold import PredictedError, PublicThreshold, Situation
+from deniable.streams.central.threshold import PredictedError, PublicThreshold, Situation, memory
 from deniable.streams.released.roughness import Roughness
 
 _USUAL_SHARE, _SHARE_DOUBT = 0.25, 0.6
@@ -138,8 +138,10 @@ def learn(
     far, far_variance = _combined(above, above_variance, excess / reach, excess_variance / reach**2)
     known = _as_known(epoch.learnt, theta) if epoch is not None and epoch.still else None
     if aim is not None:
-        # Noise decides between thresholds whose counts differ by less than it, so the share above θ may be that large.
-        largest = aim + (0.0 if math.isinf(epsilon) else 1 / (cost * count))
+        # Noise decides between thresholds whose counts differ by less than it, and a θ that was kept may be outweighed
+        # by less than it counts for. So the share above θ may be that large.
+        kept = memory(epoch.still) if epoch is not None and epoch.still and theta == epoch.learnt.theta else 0.0
+        largest = aim + (0.0 if math.isinf(epsilon) else (1 + kept) / (cost * count))
         usual = _USUAL_SHARE * largest, _SHARE_DOUBT * largest
         if known is not None and known.above is not None:
             usual = _better(usual, known.above, known.above_stderr**2)

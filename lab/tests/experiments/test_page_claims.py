@@ -102,7 +102,9 @@ def test_pages_name_the_commands_that_print_their_figures():
 @in_repository
 def test_figures_of_others_stand_on_the_pages_as_in_the_code():
     known = {name.partition("_")[0].upper(): name for name in stream_reference.LOCAL}
-    rows = table_rows(sections(DOCS / "streams.md")["Accuracy and speed without trust"])[2:]
+    rows = table_rows(
+        sections(DOCS / "background" / "how-good-streams.md")["Without trust, next to the authors' code"]
+    )[2:]
     printed = {row[0]: (row[3], row[5]) for row in rows}
     assert printed == {
         f"{data}, {epsilon:g}": (

@@ -47,7 +47,7 @@ def grids():
     yield "measured errors are {} times what is stated", geometric_mean(measured_over_stated())
     texts = sections(DOCS / "background" / "how-good-grids.md")
     errors = {(row[0], row[1]): (row[4], row[7]) for row in table_rows(texts["Next to other systems"])[2:]}
-    ranges, join = "2-D COUNT of 4 attributes, normal", "join COUNT, one range each side, normal"
+    ranges, join = "2-D COUNT of 4, normal", "join COUNT, normal"
     yield "per user is {} at ε = 1, where the hierarchies of have {}.", *errors[ranges, "1"]
     yield "At ε = 2 it is {} instead of {}.", *errors[ranges, "2"]
     yield "in a join of two tables at ε = 2 has {} instead of {}.", *errors[join, "2"]

@@ -125,7 +125,7 @@ DOCS_PAGES = {
         "narrower than a 512th of the domain": "setting",
         "at least 7.5 % for all of them together": "setting",
         "by 8 % in a join": "setting",
-        "if reports show so many, at most 200": "setting",
+        "if there are at most 200": "setting",
         "it is cut into 12 to 32 cells": "setting",
         "values from 5 to 8": "an example",
         "by at most 5 %": "setting",

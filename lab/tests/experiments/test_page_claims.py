@@ -115,5 +115,5 @@ def test_figures_of_others_stand_on_the_pages_as_in_the_code():
         for epsilon, figure in stream_reference.LOCAL[file].items()
     }
     rows = table_rows(sections(DOCS / "background" / "how-good-grids.md")["Next to other systems"])
-    peers = {(row[0].removesuffix(" attributes, normal"), float(row[1])): float(row[8]) for row in rows[2:] if row[8]}
+    peers = {(row[0].removesuffix(", normal"), float(row[1])): float(row[8]) for row in rows[2:] if row[8]}
     assert peers == {cell: figure for cell, figure in WANTED.items() if cell[0].startswith("2-D")}

@@ -27,7 +27,7 @@ def streams():
     papers = re.search(r"answers have ([\d.]+) times the mean squared error", texts["Next to the paper's settings"])
     yield "answers have {} times the mean squared error of the paper's settings", papers[1]
     met, asked = re.search(r"(\d+) of these (\d+) meet it", texts["On ten streams"]).groups()
-    yield "on {} of {} real streams, bounds and ε", met, asked
+    yield "in {} of {} cases of a stream, a bound and an ε", met, asked
     held = re.search(r"([\d.]+) to ([\d.]+) % hold the sum", texts["Without trust, next to the authors' code"])
     yield "hold the sum of the cut stream in {} to {} % of the windows", *held.groups()
 

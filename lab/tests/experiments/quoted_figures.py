@@ -93,10 +93,10 @@ DOCS_PAGES = {
     "streams.md": {
         "variance of the tree by 14 %": "a formula: (16/15)²",
         "renewed early and often: after 1,024 values": "setting",
-        "they are 256 to 4,096, by ε (64/ε)": "setting",
-        "four times as long, it is 1/4": "setting",
+        "they are 256 to 4,096, depending on ε (64/ε)": "setting",
+        "four times as long, that share is 1/4": "setting",
         "has to be better by 4 times the noise": "setting",
-        "by 6 if it is four times as much, and by 2 if it is a fourth": "setting",
+        "by 6 if it was four times as much, and by 2 if it was a fourth": "setting",
         "a gain of 1/2 and 1/4, and the means of the last 4 and 16 blocks": "setting",
         "(r/3)·(θ/2)²·Var(ε) + (r²/6)·": "a formula",
         "a share of values at 0": "the value itself",

@@ -196,6 +196,18 @@ def test_sessions_are_shown_as_such_and_other_python_as_it_is():
     assert hook.on_page_markdown("```python\ndef f(): ...\n```") == "```python\ndef f(): ...\n```"
 
 
+def test_results_that_pages_link_to_are_on_the_site(tmp_path):
+    script("results_files").on_post_build({"site_dir": tmp_path})
+    leaving = 0
+    for page in {*PAGES} & {*(ROOT / "docs").rglob("*.md")}:
+        for target in re.findall(r"\]\(((?:\.\./)+[^)#\s]+)", prose(page)):
+            reached = (page.parent / target).resolve()
+            if not reached.is_relative_to(ROOT / "docs"):
+                leaving += 1
+                assert (tmp_path / reached.relative_to(ROOT)).is_file(), f"{name(page)}: {target}"
+    assert leaving > 5
+
+
 @pytest.mark.parametrize("page", sorted({*PAGES} & {*(ROOT / "docs").rglob("*.md")}), ids=name)
 def test_every_page_begins_with_what_it_is_for(page):
     said = script("found_pages").description(page.read_text(encoding="utf-8"))

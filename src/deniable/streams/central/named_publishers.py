@@ -19,7 +19,7 @@ WARMUP_ONCE = 1 << 16
 
 
 class ToPS(Publisher):
-    """The default: threshold by predicted error, consistent tree, smoother  [WCZ21].
+    """The default publisher: threshold by predicted error, consistent tree, smoother  [WCZ21].
 
     ε-DP when one value of the stream is replaced by another; the unit is one value, not one person. Not protected: how
     many values there are, when they come, and the settings. Values above θ are published as θ at most.

@@ -20,10 +20,11 @@ _SLAB = 1 << 18
 
 
 class ToPL:
-    """Every value belongs to a different user. The first users send first reports, all others second reports.
+    """Both sides of a stream without trust, simulated. The first users send first reports, all others second reports.
 
-    Settings are those of `ToPLServer`. `publish` may be called again with more values. The reports have the same law as
-    those of devices, value by value. Threads may share it, as they may share a server.
+    Every value belongs to a different user. Settings are those of `ToPLServer`. `publish` may be called again with more
+    values. The reports have the same law as those of devices, value by value. Threads may share it, as they may share a
+    server.
 
     >>> import numpy as np
     >>> from deniable.randomness import SeededSource

@@ -27,7 +27,7 @@ SMALLEST_BOUND, LARGEST_BOUND = 1e-3, 2.0**40
 
 @dataclass(frozen=True, slots=True)
 class ToPLProtocol:
-    """Values in [0, bound], one per user. Each user sends one ε-LDP report, of one of two kinds.
+    """What devices and server agree on: values in [0, bound], and one ε-LDP report per user, of one of two kinds.
 
     *First*: the square wave of the value's position on a scale from 0 to 1. On the linear scale, the paper's, all
     values far below the bound look alike. On the logarithmic one (default) the reports show the order of magnitude,

@@ -152,7 +152,7 @@ class Released(ManyWindows):
         """The sum of the values at positions start … stop − 1; with `cut`, of values cut at θ.
 
         >>> print(tops.released.sum(0, 2000))
-        12,956 ± 34 (95%: 12,887 to 13,027)
+        12,956 ± 34 (95%: 12,888 to 13,027)
         """
         return self._single(self.sums(np.array([start]), np.array([stop]), cut=cut), confidence)
 

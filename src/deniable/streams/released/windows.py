@@ -21,8 +21,10 @@ LOWER_BOUND = (
     "sums are lower bounds: published sums press against θ, or noise may hide values near the bound that outweigh all "
     "others. A tighter bound or a larger ε helps"
 )
-_CUT = 1.6
-"""Standard errors of what values above θ add count so many times: it is rarely more than said, but then far more."""
+_CUT_UP, _CUT_DOWN = 1.6, 0.7
+"""Standard errors of what values above θ add count so many times up and down: it is rarely more than said, but then far
+more, and it is not far less.
+"""
 _NEARLY, _MOST_OF_THE_WAY = 0.92, 2 / 3
 """Of θ, and of the way from what was learnt to θ: where the mean of cut values lies higher, most of them are cut."""
 _MOSTLY_CUT = 0.25
@@ -246,8 +248,8 @@ def _sides(
 
     No sum is smaller than that of its cut values: downwards, what was added back is wrong by no more than all of it.
     """
-    up = _reach(np.hypot(error, _CUT * np.asarray(cut)), stderr, tails, level)
-    return np.minimum(up, _reach(error, stderr, tails, level) + np.maximum(excess, 0.0)), up
+    down, up = (_reach(np.hypot(error, side * np.asarray(cut)), stderr, tails, level) for side in (_CUT_DOWN, _CUT_UP))
+    return np.minimum(down, _reach(error, stderr, tails, level) + np.maximum(excess, 0.0)), up
 
 
 def _reach(error: float | Floats, stderr: float | Floats, tails: float | Floats, confidence: float) -> Floats:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deniable.cli.terminal import short, show, table
+from deniable.cli.terminal import confidence_option, short, show, table
 from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
 from deniable.queries.answers.answer_layout import number
@@ -67,13 +67,7 @@ def plot(
 @click.argument("path")
 @click.option("--period", required=True, help="hour, day or week by timestamps, or a number of values.")
 @click.option("--phases", type=int, default=None, help="Parts of a period. Default: 60, 24, 7; of values at most 24.")
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0.5, 0.9999),
-    default=0.95,
-    show_default=True,
-    help="Confidence of the intervals.",
-)
+@confidence_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per phase.")
 def profile(path: str, period: str, phases: int | None, confidence: float, as_json: bool) -> None:
     """Means by phase of a period, such as days of the week.

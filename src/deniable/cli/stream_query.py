@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deniable.cli.terminal import short, show, table
+from deniable.cli.terminal import confidence_option, short, show, table
 from deniable.errors import DeniableError, QueryRefused
 from deniable.queries.answers.answer_layout import number
 from deniable.simulation import NOTE
@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 @click.argument("path")
 @click.argument("windows", nargs=-1, required=True)
 @click.option("--mean", "as_mean", is_flag=True, help="Show means instead of sums.")
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0.5, 0.9999),
-    default=0.95,
-    show_default=True,
-    help="Confidence of the intervals.",
-)
+@confidence_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per window.")
 @click.option("--cut", is_flag=True, help="Of the stream cut at θ: add nothing back.")
 @click.option("--key", default=None, help="The stream of this key, in a store with keys.")

@@ -29,6 +29,13 @@ TRACEBACK_SWITCH = "DENIABLE_TRACEBACK"
 simulation_option = click.option(
     "--simulation", is_flag=True, help="For data that need no protection: allow an infinite ε, and mark the output."
 )
+confidence_option = click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 0.9999),
+    default=0.95,
+    show_default=True,
+    help="Confidence of the intervals.",
+)
 
 
 class _Table(Table):

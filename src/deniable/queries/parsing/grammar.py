@@ -71,10 +71,17 @@ def position_of(text: str, node: Any) -> int | None:
         return None
     starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
     if starts:
-        return int(min(starts))
+        unnamed = isinstance(node, exp.AggFunc) and "start" not in node.meta
+        return _with_name(text, int(min(starts))) if unnamed else int(min(starts))
     word = re.match(r"\w+", str(node.sql(dialect="duckdb")))
     start = None if word is None else _word(text, word[0])
     return position_of(text, node.parent) if start is None else start
+
+
+def _with_name(text: str, start: int) -> int:
+    """Where an aggregate begins: at its name, which not every version of the parser tells."""
+    name = re.search(r"\w+\s*\(\s*$", text[:start])
+    return start if name is None else name.start()
 
 
 def _word(text: str, word: str) -> int | None:

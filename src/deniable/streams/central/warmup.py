@@ -26,11 +26,11 @@ from deniable.streams.released.roughness import Roughness
 _USUAL_SHARE, _SHARE_DOUBT = 0.25, 0.6
 _USUAL_EXCESS, _EXCESS_DOUBT, _FAR_DOUBT = 0.3, 0.45, 0.5
 """Of drawn streams: the share of values above θ and how much it differs, of what the choice of θ leaves open. And of
-what a power law says of how much such values exceed θ: which part is there, how far it is off, and which part of what
-may lie farther away than is measured is in doubt.
+what a power law says of how much such values exceed θ: which part is there, how far it is off if as many values lie
+above θ as its choice leaves open, and which part of what may lie farther away than is measured is in doubt.
 
 Most tails are lighter than that law: half of the drawn ones have less than a fifth of what it says. With this doubt,
-windows of four epochs are covered in at least 95 % of the releases, even seeds. Values beyond a gap have a note.
+windows of an epoch are covered on heavy tails in 96 % of the releases, even seeds. Values beyond a gap have a note.
 """
 
 NOT_NOISE = 6.0
@@ -137,6 +137,7 @@ def learn(
     # less, so the best mean of both is too large rather than too small.
     far, far_variance = _combined(above, above_variance, excess / reach, excess_variance / reach**2)
     known = _as_known(epoch.learnt, theta) if epoch is not None and epoch.still else None
+    largest = 0.0  # the share above θ that its choice leaves open
     if aim is not None:
         # Noise decides between thresholds whose counts differ by less than it, and a θ that was kept may be outweighed
         # by less than it counts for. So the share above θ may be that large.
@@ -152,7 +153,8 @@ def learn(
     excess = min(excess, EXCESS_REACH * theta * (above + NOT_NOISE * math.sqrt(above_variance)))
     level = _weighted(mean, mean_variance, theta / 4, theta / 4)[0]
     near, beyond = power_excess(share, level / theta, settings.grid.top / theta)
-    usual = _USUAL_EXCESS * theta * near * (above / share if share > 0 else 0.0), _EXCESS_DOUBT * theta * near
+    most = power_excess(max(largest, share), level / theta, settings.grid.top / theta)[0]
+    usual = _USUAL_EXCESS * theta * near * (above / share if share > 0 else 0.0), _EXCESS_DOUBT * theta * most
     if known is not None and known.excess is not None:
         usual = _better(usual, known.excess, known.excess_variance)
     excess, excess_variance = _weighted(excess, excess_variance, *usual)

@@ -43,6 +43,9 @@ _DAMAGE = (
 )
 SHOWN_WINDOWS = 5
 SIMULATION = "simulation"
+_IN_COMMON = 0.75
+"""Of the doubt about what lies above θ: what epochs share. They are judged by the same rule, and alike streams are off
+the same way; what single windows lose by chance is their own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +185,7 @@ class Released(ManyWindows):
 
     def _sums(self, starts: Integers, stops: Integers, *, cut: bool) -> tuple[NDArray[Any], ...]:
         """The fields of `Windows`: what the stretches that a window lies in have of each, added up."""
-        names = ("units", "noise", "smooth", "loss", "excess", "excess_noise", "tails", "beyond")
+        names = ("units", "noise", "smooth", "loss", "excess", "excess_noise", "excess_doubt", "tails", "beyond")
         total = {name: np.zeros(starts.shape) for name in names}
         for part in self._stretches:
             begin, end = part.stretch.begin + part.first, part.stretch.begin + part.last
@@ -200,10 +203,12 @@ class Released(ManyWindows):
                 excess, variance = part.added(low, high)
                 total["excess"][touched] += excess
                 total["excess_noise"][touched] += variance
+                total["excess_doubt"][touched] += np.sqrt(variance)
                 total["beyond"][touched] += part.beyond(low, high)
         step = float(self.grid.resolution)
         values = float(self.grid.low) * (stops - starts) + step * (total["units"] + total["excess"])
-        noise = total["noise"]
+        noise, doubt = total["noise"], total["excess_noise"]
+        total["excess_noise"] = doubt + _IN_COMMON * (total["excess_doubt"] ** 2 - doubt)
         tails = np.divide(total["tails"], noise**2, out=np.zeros_like(noise), where=noise > 0)
         errors = [step * np.sqrt(total[name]) for name in ("noise", "smooth", "excess_noise")]
         loss, excess, beyond = (step * total[name] for name in ("loss", "excess", "beyond"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -19,6 +18,7 @@ from deniable.simulation import NOTE
 if TYPE_CHECKING:
     from deniable.arrays import Floats
     from deniable.stores import DurableServer, ReportBatch
+    from deniable.stores.parquet_output import ParquetOutput
 
 
 def _agreed(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -137,7 +137,7 @@ def collect(
         durable = DurableServer(options["state"], made, tell=_print_threshold, announcement=options["announce"])
         write: Callable[[Floats], None] = partial(_print_estimates, durable, every=options["every"])
         if parquet is not None:
-            write = parquet.write
+            write = partial(_write_estimates, durable, parquet)
         try:
             with interrupts, until_the_reader_leaves():
                 if options["renew"]:
@@ -167,17 +167,22 @@ def _print_estimates(durable: DurableServer, estimates: Floats, *, every: int) -
     if every == 1:
         lines = [f"{estimate:.6g}" for estimate in estimates.tolist()]
     else:
-        stderr = math.sqrt(durable.server.variance / every)
-        lines = [f"{mean:.6g} {stderr:.3g}" for mean in durable.means(estimates, every).tolist()]
+        means, stderrs = durable.means_with_errors(estimates, every, durable.server.noise_of(durable.phases))
+        lines = [f"{mean:.6g} {stderr:.3g}" for mean, stderr in zip(means.tolist(), stderrs.tolist(), strict=True)]
     sys.stdout.write("".join(line + "\n" for line in lines))
     sys.stdout.flush()
+
+
+def _write_estimates(durable: DurableServer, parquet: ParquetOutput, estimates: Floats) -> None:
+    parquet.write(estimates, phases=durable.phases if durable.server.protocol.renewal else None)
 
 
 def _metadata(durable: DurableServer) -> dict[bytes, bytes]:
     import numpy as np
 
     server = durable.server
-    return {} if server.theta is None else server.release_of(np.zeros(0), durable.first).metadata()
+    phases = np.zeros(0, dtype=np.uint8) if server.protocol.renewal else None
+    return {} if server.theta is None else server.release_of(np.zeros(0), durable.first, phases).metadata()
 
 
 def _summarize(durable: DurableServer) -> None:

@@ -31,7 +31,7 @@ class DurableServer:
     `server` is a new one with the settings of the stream. If there is a state already, its own server continues, and
     other settings are refused. Without a `path` nothing is kept. `read` counts the reports of all runs.
 
-    `tell` is called once per run, with the threshold, as soon as there is one. `announcement` names a file or a named
+    `tell` is called with the threshold as soon as there is one, and with every later one. `announcement` names a file or a named
     pipe at which devices wait for it. Devices that wait send no more, so θ is then chosen as soon as `first` reports
     were read, even if some of them were refused.
 
@@ -64,7 +64,7 @@ class DurableServer:
     ) -> None:
         self._tell, self._announcement, self._clock = tell, announcement, clock
         self._turn = Turn()
-        self._announced = False  # in this run
+        self._announced = 0  # how many thresholds are saved and announced, as far as this run knows
         self._closed = False
         self._file = None if path is None else StateFile(path, holds="who has answered")
         try:
@@ -78,45 +78,63 @@ class DurableServer:
         self.first = self.server.published
         self.read: int = record.get("read", 0)
         self._waiting: list[float] = record.get("waiting", [])  # estimates of a mean that is not complete
+        self._waiting_noise: list[float] = record.get("waiting_noise") or self._noise_of(len(self._waiting)).tolist()
+        self.phases = np.zeros(0, dtype=np.uint8)
+        """The phase of each estimate that is being delivered: the number of its θ in `server.thetas`."""
         self._saved = clock()
 
     @in_turn
     def publish(self, batch: ReportBatch, deliver: Callable[[Floats], None]) -> None:
-        """Take reports. Estimates leave only after everything that they depend on is on disk."""
+        """Take reports. Estimates leave only after every θ that they depend on is on disk.
+
+        Those of a batch that completes a later θ leave before it is saved: they are under earlier ones, and after a crash
+        in between the same reports give them again.
+        """
         if self._closed:
             raise Failure("this server is closed. Nothing was taken or published. Open the state file again.")
         if batch.malformed:
             self.server.refused[MALFORMED] += batch.malformed
         self.read += batch.number
-        estimates = self.server.push_many(batch.reports)
+        estimates, self.phases = self.server.take_many(batch.reports)
         if self.server.theta is None and self._announcement is not None and self.read >= self.server.first:
             self._choose_early()
-        self._announce()
+        known = estimates.size > 0 and int(self.phases.max()) < self._announced
+        if not known:
+            self._announce()
         if estimates.size:
             deliver(estimates)
+        if known:
+            self._announce()
         if self._clock() - self._saved > SAVE_EVERY_S:
             self._save()
 
     @in_turn
     def announce(self) -> None:
-        """Announce the threshold, if there is one and this run has not yet. It is saved first."""
+        """Announce the threshold, if there is one that this run has not announced. It is saved first."""
         self._announce()
 
     @in_turn
     def renew(self) -> float:
         """Choose a new θ from later first reports, and announce it. It is saved first."""
         theta = self.server.renew()
-        self._announced = False
         self._announce()
         return theta
 
     def means(self, estimates: Floats, every: int) -> Floats:
         """The means of `every` consecutive estimates. Those that are left over wait for more, also in the next run."""
-        pending = np.concatenate((self._waiting, estimates))
+        return self.means_with_errors(estimates, every, self._noise_of(estimates.size))[0]
+
+    def means_with_errors(self, estimates: Floats, every: int, noise: Floats) -> tuple[Floats, Floats]:
+        """As `means`, with their standard errors; `noise` holds the variance of each estimate."""
+        pending, variances = np.concatenate((self._waiting, estimates)), np.concatenate((self._waiting_noise, noise))
         whole = pending.size // every * every
-        self._waiting = pending[whole:].tolist()
-        result: Floats = pending[:whole].reshape(-1, every).mean(axis=1)
-        return result
+        self._waiting, self._waiting_noise = pending[whole:].tolist(), variances[whole:].tolist()
+        means, squares = (part[:whole].reshape(-1, every).mean(axis=1) for part in (pending, variances))
+        return means, np.sqrt(squares / every)
+
+    def _noise_of(self, number: int) -> Floats:
+        """The variance of so many estimates under the present θ."""
+        return np.full(number, self.server.variance if number else 0.0)
 
     @property
     def refusals(self) -> str:
@@ -147,13 +165,14 @@ class DurableServer:
 
     def _save(self) -> None:
         if self._file is not None:
-            self._file.write(self.server.state(), read=self.read, waiting=self._waiting)
+            waiting = {"waiting": self._waiting, "waiting_noise": self._waiting_noise}
+            self._file.write(self.server.state(), read=self.read, **waiting)
             self._saved = self._clock()
 
     def _announce(self) -> None:
-        if self.server.theta is not None and not self._announced:
+        if self.server.theta is not None and len(self.server.thetas) > self._announced:
             self._save()  # what devices were told must hold in every later run
-            self._announced = True
+            self._announced = len(self.server.thetas)
             self._tell(self.server.theta)
             if self._announcement is not None:
                 announce_theta(self._announcement, self.server.theta)

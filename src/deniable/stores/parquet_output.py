@@ -48,11 +48,14 @@ class ParquetOutput:
         self._lock.close()
 
     @writing("the output", "It was not finished, and nothing of it left")
-    def write(self, values: NDArray[Any], timestamps: NDArray[Any] | None = None) -> None:
+    def write(
+        self, values: NDArray[Any], timestamps: NDArray[Any] | None = None, phases: NDArray[Any] | None = None
+    ) -> None:
         """Append values. The newest batch is held back, because the end of the stream may correct its last value."""
         if values.size == 0:
             return
         columns = {} if timestamps is None else {"timestamp": timestamps}
+        columns |= {} if phases is None else {"phase": phases}
         self._release()
         self._held = pa.table({**columns, "value": values})
 

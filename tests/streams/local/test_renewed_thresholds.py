@@ -39,10 +39,10 @@ def test_a_renewed_threshold_follows_the_stream_and_windows_over_both_are_right(
         assert server.heard + server.published == 5_000 + first.size + second.size
         whole = server.window(changed - 2_000, server.published)  # mostly under the new θ
         share = (server.published - changed + 2_000) * second.mean()
-        apart.append((whole.value - share) / np.hypot(whole.stderr, whole.smoothing))
+        apart.append((whole.value - share) / whole.error)
         assert whole.interval[0] < whole.value < whole.interval[1]
         old = server.window(0, before)
-        assert abs(old.value - before * first.mean()) < 5 * np.hypot(old.stderr, old.smoothing)
+        assert abs(old.value - before * first.mean()) < 5 * old.error
         both, parts = server.window(0, server.published), [old, server.window(before, server.published)]
         assert both.value == pytest.approx(sum(part.value for part in parts))
         assert both.stderr == pytest.approx(np.hypot(parts[0].stderr, parts[1].stderr))
@@ -56,14 +56,22 @@ def test_the_cut_stream_can_be_asked_for_and_the_excess_is_what_is_added():
     cut, real = (server.window(0, server.published, cut=flag) for flag in (True, False))
     added = sum(phase.number * phase.choice.excess for phase in phases)
     assert real.value - cut.value == pytest.approx(added)
-    assert (cut.smoothing, cut.stderr) == (0.0, real.stderr)
-    assert real.smoothing > 0
+    assert (cut.cut, cut.stderr) == (0.0, real.stderr)
+    assert (real.cut, real.excess) == (pytest.approx(np.hypot(*spreads(phases))), pytest.approx(added))
     assert cut.value == pytest.approx(server.total.value)
     released = server.released
-    assert (len(released), released.first) == (phases[-1].number, phases[0].number)
+    assert (len(released), released.first) == (server.published, 0)
 
 
-def test_first_reports_are_taken_after_a_threshold_and_old_thresholds_are_refused():
+def spreads(phases):
+    """Standard errors of what is added back in each phase."""
+    return [
+        np.hypot(phase.number * phase.choice.excess_stderr, np.sqrt(phase.number * phase.choice.excess_square))
+        for phase in phases
+    ]
+
+
+def test_first_reports_are_taken_after_a_threshold_and_thresholds_that_nobody_announced_are_refused():
     server = ToPLServer(1.0, 10, theta=5.0, renewal=RENEWAL)
     client = ToPLClient(1.0, 10, renewal=RENEWAL)
     kinds = [server.push(client.fresh(4, theta=5.0), uid=number) is None for number in range(60)]
@@ -71,7 +79,7 @@ def test_first_reports_are_taken_after_a_threshold_and_old_thresholds_are_refuse
     assert server.published == 60 - sum(kinds) > 0
     old = client.protocol
     server.renew()
-    assert server.push_many(_second(old, 5.0, [100])).size == 0
+    assert server.push_many(_second(old, 4.0, [100])).size == 0
     assert dict(server.refused) == {"made for another θ": 1}
     assert server.push_many(_second(old, server.theta, [101])).size == 1
     with pytest.raises(QueryRefused, match="since the last"):

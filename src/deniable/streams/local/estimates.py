@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from deniable.arrays import Floats, Integers
-from deniable.errors import InvalidParameter
 from deniable.mechanisms import SquareWave
 from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.threshold_choice import LocalChoice
-from deniable.streams.released.covariance import IndependentNoise
-from deniable.streams.released.released_stream import Released
-from deniable.streams.released.windows import WindowEstimate
-from deniable.streams.structure.growing_array import GrowingArray
-from deniable.streams.structure.state_values import packed, unpacked
-from deniable.streams.structure.value_grid import Grid
+from deniable.streams.released.windows import Truncation, WindowEstimate
 
 
 class Estimates:
-    """What second reports under one θ say. With keep=False single estimates are forgotten, and their sum stays."""
+    """What second reports under one θ say, and their sum."""
 
-    def __init__(self, protocol: ToPLProtocol, choice: LocalChoice, *, keep: bool) -> None:
-        self._protocol, self.choice, self._keep = protocol, choice, keep
+    def __init__(self, protocol: ToPLProtocol, choice: LocalChoice) -> None:
+        self._protocol, self.choice = protocol, choice
         self._mechanism = protocol.second(choice.theta)
-        self._truncation = choice.truncation(float(protocol.bound))
-        self._codes = GrowingArray(np.uint32)
         self._total = 0.0
         self.number = 0
 
@@ -36,10 +29,6 @@ class Estimates:
         estimates = self.decoded(codes)
         self.number += codes.size
         self._total = math.fsum((self._total, float(estimates.sum())))
-        if self._keep and codes.size == 1:
-            self._codes.append(int(codes[0]))
-        elif self._keep:
-            self._codes.extend(codes)
         return estimates
 
     def decoded(self, codes: Integers) -> Floats:
@@ -62,37 +51,26 @@ class Estimates:
     def total(self) -> WindowEstimate:
         """The sum of all estimates."""
         stderr = math.sqrt(self.number * self.variance)
-        loss = self.loss(self.number)
+        loss = float(self.choice.truncation(float(self._protocol.bound)).loss(np.array([float(self.number)]))[0])
         return WindowEstimate(self._total, stderr, truncation=None if math.isnan(loss) else loss)
 
-    def loss(self, count: int) -> float:
-        """What cutting may have taken from the sum of so many values, NaN if nothing is known."""
-        return float(self._truncation.loss(np.array([float(count)]))[0])
-
-    def kept(self) -> Floats:
-        """All estimates, in order."""
-        if not self._keep:
-            raise InvalidParameter("keep", "is False, so single estimates are gone", "Ask for `total`.")
-        codes = self._codes.array().astype(np.int64)
-        return self.decoded(codes) if codes.size else np.zeros(0)
-
-    def release(self, values: Floats, about: dict[str, Any], first: int) -> Released:
-        """Estimates from number `first` on, with everything that is needed to answer for windows."""
-        noise, grid = IndependentNoise(self.variance), Grid(self._protocol.bound)
-        return Released(values, noise, grid, about, self._truncation, first=first)
+    def restored_by(self, bound: float) -> Truncation:
+        """What is known about values above θ, and what is added back for them; for a public θ nothing is."""
+        choice, cut = self.choice, self.choice.truncation(bound)
+        if choice.mean is None:
+            return cut
+        variance, square = choice.excess_stderr**2, choice.excess_square
+        return replace(cut, excess=choice.excess, excess_variance=variance, excess_square=square)
 
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on, as JSON."""
-        codes = packed(self._codes.array()) if self._keep else None
-        return {"published": self.number, "total": self._total, "codes": codes}
+        """Everything needed to go on but single reports, as JSON."""
+        return {"published": self.number, "total": self._total}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
         self.number, self._total = state["published"], state["total"]
-        if self._keep:
-            self._codes.extend(unpacked(state["codes"], np.uint32))
 
 
-def state_before(*, keep: bool) -> dict[str, Any]:
+def state_before() -> dict[str, Any]:
     """This part of a state before there is a θ."""
-    return {"published": 0, "total": 0.0, "codes": "" if keep else None}
+    return {"published": 0, "total": 0.0}

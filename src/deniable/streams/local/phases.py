@@ -1,32 +1,46 @@
-"""Several thresholds one after another: the estimates under each, and windows that reach over them.
+"""Several thresholds one after another: the estimates under each, in the order in which their reports came.
 
-Estimates are numbered in the order in which their reports came, through all phases. A window's sum is that of its
-estimates. Each is right on average for a value cut at the θ of its phase; what cutting takes from a value on average is
-known from first reports, with its error, and is added back for the stream as it was.
+A report names the θ that it was made under, and counts for the phase that this θ began: also if it was on its way when
+a later θ was announced. So values under several θ may stand between each other. Each is right on average for a value cut
+at its own θ, with the noise of that θ; what cutting takes away is believed phase by phase. A window adds these up.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from deniable.arrays import Floats
-from deniable.errors import QueryRefused
+from deniable.arrays import Floats, Integers
+from deniable.errors import InvalidParameter, QueryRefused
 from deniable.streams.local.estimates import Estimates, state_before
 from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.threshold_choice import LocalChoice
+from deniable.streams.released.covariance import IndependentNoise
+from deniable.streams.released.released_stream import Released
+from deniable.streams.released.stretch import Stretch
 from deniable.streams.released.windows import WindowEstimate
+from deniable.streams.structure.growing_array import GrowingArray
+from deniable.streams.structure.state_values import packed, unpacked
+from deniable.streams.structure.value_grid import Grid
+
+MOST_THETAS = 256
+"""Thresholds that one stream may ever announce: a value remembers its own in one byte."""
 
 
 class Phases:
-    """The estimates of a server, phase by phase; the last phase is the present one."""
+    """The estimates of a server; the last phase is the present one. With keep=False single estimates are forgotten."""
 
     def __init__(self, protocol: ToPLProtocol, *, keep: bool) -> None:
         self._protocol, self._keep = protocol, keep
         self._all: list[Estimates] = []
+        self._codes, self._marks = GrowingArray(np.uint32), GrowingArray(np.uint8)
+
+    def __len__(self) -> int:
+        return len(self._all)
 
     @property
     def present(self) -> Estimates | None:
@@ -43,15 +57,42 @@ class Phases:
         """How many estimates there are."""
         return sum(phase.number for phase in self._all)
 
-    @property
-    def earlier(self) -> int:
-        """How many of them have an earlier θ than the present one."""
-        return sum(phase.number for phase in self._all[:-1])
-
     def begin(self, choice: LocalChoice) -> Estimates:
         """From now on, values are cut at this θ."""
-        self._all.append(Estimates(self._protocol, choice, keep=self._keep))
+        if len(self._all) == MOST_THETAS:
+            raise QueryRefused(f"this stream has announced {MOST_THETAS} thresholds, the most", "Keep the last one.")
+        self._all.append(Estimates(self._protocol, choice))
         return self._all[-1]
+
+    def marks(self, thetas: Floats) -> Integers:
+        """The phase of each of these thresholds, all of which were announced. Of equal ones it is the last."""
+        announced = np.array(self.thetas)
+        order = np.argsort(announced, kind="stable")
+        places = np.searchsorted(announced[order], thetas, side="right") - 1
+        return np.asarray(order[places], dtype=np.int64)
+
+    def take(self, codes: Integers, marks: Integers) -> Floats:
+        """One estimate per report, each under the θ of its phase."""
+        estimates = np.empty(codes.size)
+        for phase, mine in self._parts(marks):
+            estimates[mine] = self._all[phase].take(codes[mine])
+        if self._keep and codes.size == 1:
+            self._codes.append(int(codes[0]))
+            self._marks.append(int(marks[0]))
+        elif self._keep:
+            self._codes.extend(codes)
+            self._marks.extend(marks)
+        return estimates
+
+    def _parts(self, marks: Integers) -> list[tuple[int, Any]]:
+        """Each phase that occurs, and which reports are its own."""
+        if marks.size and marks[0] == marks[-1] and (marks == marks[0]).all():
+            return [(int(marks[0]), slice(None))]
+        return [(int(phase), np.flatnonzero(marks == phase)) for phase in np.unique(marks)]
+
+    def noise(self, marks: Integers) -> Floats:
+        """The variance of the noise of estimates of these phases."""
+        return np.array([phase.variance for phase in self._all])[marks]
 
     def total(self) -> WindowEstimate:
         """The sum of all estimates, of cut values."""
@@ -61,45 +102,48 @@ class Phases:
         value = math.fsum(answer.value for answer in totals)
         return WindowEstimate(value, math.hypot(*(answer.stderr for answer in totals)), truncation=loss)
 
-    def window(self, start: int, stop: int, *, confidence: float, cut: bool) -> WindowEstimate:
-        """The sum over estimates start … stop − 1, of values as they were, or of cut ones.
+    def release(self, about: dict[str, Any]) -> Released:
+        """All estimates, with everything that is needed to answer for windows."""
+        if not self._keep:
+            raise InvalidParameter("keep", "is False, so single estimates are gone", "Ask for `total`.")
+        marks, codes = self._marks.array(), self._codes.array().astype(np.int64)
+        estimates = np.empty(codes.size)
+        for phase, mine in self._parts(marks):
+            estimates[mine] = self._all[phase].decoded(codes[mine])
+        return self.release_of(estimates, marks, about, 0)
 
-        `stderr` is that of the noise; `smoothing` here is the standard error of what was added back.
-        """
-        if not 0 <= start <= stop <= self.number:
-            raise QueryRefused(f"there are {self.number:,} estimates", "Ask for a window of these.")
-        first, value, noise, added, loss = 0, 0.0, 0.0, 0.0, 0.0
-        for phase in self._all:
-            low, high = max(start - first, 0), min(stop - first, phase.number)
-            first += phase.number
-            if low >= high:
-                continue
-            count, choice = high - low, phase.choice
-            value += float(phase.kept()[low:high].sum())
-            noise += count * phase.variance
-            if choice.mean is None:  # a public θ: nothing is known about what lies above it
-                loss += float(phase.loss(count))
-            elif not cut:
-                value += count * choice.excess
-                added += count**2 * choice.excess_stderr**2 + count * choice.excess_square
-        known = None if math.isnan(loss) else loss
-        errors: tuple[float, float] = (math.sqrt(noise), math.sqrt(added))
-        return WindowEstimate(value, errors[0], confidence, smoothing=errors[1], truncation=known)
-
-    def kept(self) -> Floats:
-        """All estimates, in order."""
-        return np.concatenate([phase.kept() for phase in self._all])
+    def release_of(self, values: Floats, marks: NDArray[Any] | None, about: dict[str, Any], first: int) -> Released:
+        """Estimates from number `first` on, of these phases; without `marks`, all of the present one."""
+        bound = float(self._protocol.bound)
+        one, *later = (
+            Stretch(0, IndependentNoise(phase.variance), phase.restored_by(bound))
+            for phase in (self._all if marks is not None else self._all[-1:])
+        )
+        made = Released(values, one.covariance, Grid(self._protocol.bound), about, one.truncation, first=first)
+        return replace(made, later=tuple(later), phases=marks) if later else made
 
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on, as JSON: the present phase as it always was, and the earlier ones."""
+        """Everything needed to go on, as JSON: the present phase, the earlier ones, and reports in their order."""
         *past, present = [{"choice": asdict(phase.choice), **phase.state()} for phase in self._all] or [
-            {"choice": None, **state_before(keep=self._keep)}
+            {"choice": None, **state_before()}
         ]
-        return {**present, "past": past}
+        codes = packed(self._codes.array()) if self._keep else None
+        marks = packed(self._marks.array()) if self._keep and past else None
+        return {**present, "codes": codes, "phases": marks, "past": past}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Go on from a state. Earlier versions kept the reports of each phase for itself."""
         self._all = []
         for part in [*state.get("past", []), state]:
             if part["choice"] is not None:
                 self.begin(LocalChoice(**part["choice"])).resume(part)
+        if not self._keep:
+            return
+        if state.get("phases") is None:
+            for mark, part in enumerate([*state.get("past", []), state]):
+                codes = unpacked(part["codes"], np.uint32)
+                self._codes.extend(codes)
+                self._marks.extend(np.full(codes.size, mark))
+        else:
+            self._codes.extend(unpacked(state["codes"], np.uint32))
+            self._marks.extend(unpacked(state["phases"], np.uint8))

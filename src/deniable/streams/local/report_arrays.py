@@ -57,22 +57,23 @@ def read_one(data: bytes) -> NDArray[Any] | None:
 
 
 def refusals(
-    wire: NDArray[Any], protocol: ToPLProtocol, theta: float | None, *, simulation: bool
+    wire: NDArray[Any], protocol: ToPLProtocol, thetas: tuple[float, ...], *, simulation: bool
 ) -> list[tuple[str, Booleans]]:
-    """Why reports cannot be taken: for each reason that occurs, which ones. Each report has at most one reason."""
+    """Why reports cannot be taken: for each reason that occurs, which ones. Each report has at most one reason.
+
+    A second report names its θ, which must be one of those that were announced, the present one or an earlier one.
+    """
     phase = wire["phase"]
     checks = [
         (MALFORMED, (wire["version"] != STREAM_REPORT_VERSION) | ((phase != FIRST) & (phase != SECOND))),
         (OTHER_KIND[simulation], wire["tag"] == protocol.run_tag(simulation=not simulation)),
         (OTHER_SETTINGS, wire["tag"] != protocol.run_tag(simulation=simulation)),
     ]
-    if theta is None:
-        checks.append((OTHER_THETA, phase == SECOND))
-    else:
-        if not protocol.renewal:
-            checks.append((LATE, phase == FIRST))
-        checks.append((OTHER_THETA, wire["theta"] != np.where(phase == FIRST, 0.0, theta)))
-    largest = np.where(phase == FIRST, protocol.outputs(), protocol.outputs(theta))
+    if thetas and not protocol.renewal:
+        checks.append((LATE, phase == FIRST))
+    named = wire["theta"].astype(np.float64)
+    checks.append((OTHER_THETA, np.where(phase == FIRST, bool(thetas) & (named != 0.0), ~np.isin(named, thetas))))
+    largest = np.where(phase == FIRST, protocol.outputs(), protocol.outputs(protocol.bound))  # the same under any θ
     checks.append((OUT_OF_RANGE, wire["y"] >= largest))
     reasons = []
     good = np.ones(wire.size, dtype=np.bool_)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,13 @@ from deniable.streams.structure.state_values import packed, seal, unpacked, unse
 
 _SLAB = 1 << 18  # reports that are looked at together
 STATE_VERSION, STATE_KIND = 2, "topl"
+
+
+class PhasedEstimates(NamedTuple):
+    """Estimates in the order of their reports, and the phase of each: the number of its θ among all announced."""
+
+    values: Floats
+    phases: NDArray[np.uint8]
 
 
 class ToPLServer:
@@ -143,7 +150,8 @@ class ToPLServer:
     def renew(self) -> float:
         """Choose a new θ from the first reports since the last one, for users who have not answered.
 
-        Reports under the old θ are refused from now on. What was published stays, under its own θ.
+        Reports that were made under an earlier θ of this stream are still taken, each for its own θ. What was published
+        stays. A stream announces at most 256 thresholds.
         """
         if not self.protocol.renewal:
             raise InvalidParameter("renewal", "is 0, so there are no later first reports", "Give both sides a share.")
@@ -195,7 +203,7 @@ class ToPLServer:
         if wire is None:
             self.refused[MALFORMED] += 1
             return None
-        if reasons := refusals(wire, self.protocol, self.theta, simulation=self.simulation):
+        if reasons := refusals(wire, self.protocol, self.thetas, simulation=self.simulation):
             self.refused[reasons[0][0]] += 1
             return None
         if uid is not None:
@@ -204,11 +212,11 @@ class ToPLServer:
                 self.refused[DUPLICATE] += 1
                 return None
             self._answered.add_one(key)
-        code = int(wire["y"][0])
+        codes = wire["y"].astype(np.int64)
         if wire["phase"][0] == FIRST:
-            self._take_first(np.array([code]))
+            self._take_first(codes)
             return None
-        return float(self._take_second(np.array([code]))[0])
+        return float(self._phases.take(codes, self._phases.marks(wire["theta"]))[0])
 
     @in_turn
     def push_many(self, reports: Any) -> Floats:
@@ -217,23 +225,32 @@ class ToPLServer:
         `reports` is an Arrow table or batch with a column `report` of 16 bytes each and, to find duplicates, a column
         `uid` of integers or texts.
         """
+        return self._push_many(reports).values
+
+    @in_turn
+    def take_many(self, reports: Any) -> PhasedEstimates:
+        """As `push_many`, with the phase of each estimate: the number of its θ in `thetas`."""
+        return self._push_many(reports)
+
+    def _push_many(self, reports: Any) -> PhasedEstimates:
         wire = read_table(reports)
         keys = self._answered.keys(reports.column("uid")) if "uid" in reports.schema.names else None
-        estimates = [
+        taken = [
             part
             for start in range(0, wire.size, _SLAB)
             for part in self._push_slab(
                 wire[start : start + _SLAB], None if keys is None else keys[start : start + _SLAB]
             )
         ]
-        return np.concatenate(estimates) if estimates else np.zeros(0)
+        values, phases = zip(*taken, strict=True) if taken else ([np.zeros(0)], [np.zeros(0, dtype=np.int64)])
+        return PhasedEstimates(np.concatenate(values), np.concatenate(phases).astype(np.uint8))
 
-    def _push_slab(self, wire: NDArray[Any], keys: Words | None) -> list[Floats]:
+    def _push_slab(self, wire: NDArray[Any], keys: Words | None) -> list[tuple[Floats, Integers]]:
         """Reports of one phase after the other. If the first phase ends among them, the rest is judged again."""
-        estimates: list[Floats] = []
+        estimates: list[tuple[Floats, Integers]] = []
         while wire.size:
             good = np.ones(wire.size, dtype=np.bool_)
-            reasons = refusals(wire, self.protocol, self.theta, simulation=self.simulation)
+            reasons = refusals(wire, self.protocol, self.thetas, simulation=self.simulation)
             for _, where in reasons:
                 good &= ~where
             duplicates = np.zeros(wire.size, dtype=np.bool_)
@@ -254,10 +271,11 @@ class ToPLServer:
                 self._answered.add(keys[here][good[here]])
             codes = wire["y"][here][good[here]].astype(np.int64)
             firsts = wire["phase"][here][good[here]] == FIRST
+            if not firsts.all():
+                marks = self._phases.marks(wire["theta"][here][good[here]][~firsts].astype(np.float64))
+                estimates.append((self._phases.take(codes[~firsts], marks), marks))
             if firsts.any():
                 self._take_first(codes[firsts])
-            if not firsts.all():
-                estimates.append(self._take_second(codes[~firsts]))
             wire, keys = wire[stop:], None if keys is None else keys[stop:]
         return estimates
 
@@ -274,7 +292,7 @@ class ToPLServer:
             self._announce()
 
     def _take_second(self, codes: Integers) -> Floats:
-        return self._under_theta.take(codes)
+        return self._phases.take(codes, np.full(codes.size, len(self._phases) - 1))
 
     # Released ------------------------------------------------------------------------------------------------------
 
@@ -283,6 +301,11 @@ class ToPLServer:
     def variance(self) -> float:
         """Variance of the noise of one estimate, averaged over the distribution that values are believed to have."""
         return self._under_theta.variance
+
+    @in_turn
+    def noise_of(self, phases: NDArray[np.uint8]) -> Floats:
+        """The variance of the noise of estimates of these phases, each averaged like `variance`."""
+        return self._phases.noise(phases)
 
     @property
     @in_turn
@@ -294,20 +317,33 @@ class ToPLServer:
     def window(self, start: int, stop: int, *, confidence: float = 0.95, cut: bool = False) -> WindowEstimate:
         """The sum over estimates start … stop − 1, also over several θ, for values as they were; with `cut`, cut at θ.
 
-        What cutting took is added back; `smoothing` is the standard error of that, and the interval covers it.
+        The same as `released.sum`.
         """
-        return self._phases.window(start, stop, confidence=confidence, cut=cut)
+        if not 0 <= start <= stop <= self._phases.number:
+            raise QueryRefused(f"there are {self._phases.number:,} estimates", "Ask for a window of these.")
+        return self._released().sum(start, stop, confidence=confidence, cut=cut)
 
     @property
     @in_turn
     def released(self) -> Released:
-        """The published stream under the present θ, which answers for windows."""
-        return self._under_theta.release(self._under_theta.kept(), self._about(), self._phases.earlier)
+        """The published stream, which answers for windows; each value has the noise of its own θ.
+
+        What cutting took is added back, and intervals cover the error of that.
+        """
+        return self._released()
+
+    def _released(self) -> Released:
+        self._under_theta  # noqa: B018 - refuses if there is none
+        return self._phases.release(self._about())
 
     @in_turn
-    def release_of(self, values: Floats, first: int = 0) -> Released:
-        """Estimates that were kept elsewhere, with everything that is needed to answer for windows."""
-        return self._under_theta.release(values, self._about(), first)
+    def release_of(self, values: Floats, first: int = 0, phases: NDArray[Any] | None = None) -> Released:
+        """Estimates that were kept elsewhere, with everything that is needed to answer for windows.
+
+        `phases` are those that `take_many` gave; without them, all estimates are under the present θ.
+        """
+        self._under_theta  # noqa: B018 - refuses if there is none
+        return self._phases.release_of(values, phases, self._about(), first)
 
     @in_turn
     def about(self) -> dict[str, Any]:

@@ -77,8 +77,12 @@ class Released(ManyWindows):
     first: int = 0
     later: tuple[Stretch, ...] = ()
     """Further stretches with a θ and tree of their own. `covariance`, `truncation` and `smoothing` are the first's."""
+    phases: NDArray[Any] | None = None
+    """The number of each value's stretch, where values of several stand between each other."""
 
     def __post_init__(self) -> None:
+        if self.phases is not None and self.phases.size != self.values.size:
+            raise InvalidData("there must be one phase per value", "Give as many as there are values.")
         stamps = self.timestamps
         if stamps is not None and stamps.size != self.values.size:
             raise InvalidData("there must be one timestamp per value", "Give as many as there are values.")
@@ -126,6 +130,12 @@ class Released(ManyWindows):
         stretches = [Stretch(0, self.covariance, self.truncation, self.smoothing), *self.later]
         end = self.first + len(self)
         result = []
+        if self.phases is not None:
+            for number, stretch in enumerate(stretches):
+                places = np.flatnonzero(self.phases == number)
+                prefix = np.concatenate((np.zeros(1), np.cumsum(self.values[places], dtype=np.float64)))
+                result.append(StretchSums(stretch, prefix, 0, places + self.first))
+            return result
         for stretch, stop in zip(stretches, [*(later.begin for later in self.later), end], strict=True):
             low, high = max(stretch.begin, self.first), min(stop, end)
             if low < high:
@@ -188,10 +198,7 @@ class Released(ManyWindows):
         names = ("units", "noise", "smooth", "loss", "excess", "excess_noise", "excess_doubt", "tails", "beyond")
         total = {name: np.zeros(starts.shape) for name in names}
         for part in self._stretches:
-            begin, end = part.stretch.begin + part.first, part.stretch.begin + part.last
-            touched = np.flatnonzero((starts + self.first < end) & (stops + self.first > begin))
-            low = np.maximum(starts[touched] + self.first, begin) - part.stretch.begin
-            high = np.minimum(stops[touched] + self.first, end) - part.stretch.begin
+            touched, low, high = part.within(starts + self.first, stops + self.first)
             total["units"][touched] += part.until(high) - part.until(low)
             noise, smooth, tails = part.variances(low, high)
             total["noise"][touched] += noise
@@ -300,6 +307,7 @@ class Released(ManyWindows):
         ['value']
         """
         columns: dict[str, Any] = {} if self.timestamps is None else {"timestamp": self.timestamps}
+        columns |= {} if self.phases is None else {"phase": self.phases.astype(np.uint8)}
         return pa.table({**columns, "value": self.array()}).replace_schema_metadata(self.metadata())
 
     @classmethod
@@ -337,6 +345,9 @@ class Released(ManyWindows):
             values = np.rint(values).astype(np.int64)
         first, *later = (_stretch(entry) for entry in (facts, *facts.get("later", ())))
         stamps = table.column("timestamp").to_numpy() if "timestamp" in table.column_names else None
+        phases = table.column("phase").to_numpy() if "phase" in table.column_names else None
+        if phases is not None and phases.size and int(phases.max()) > len(later):
+            raise ValueError
         return cls(
             values,
             first.covariance,
@@ -347,6 +358,7 @@ class Released(ManyWindows):
             stamps,
             facts["first"],
             tuple(later),
+            phases,
         )
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -40,6 +40,19 @@ class StretchSums:
     stretch: Stretch
     prefix: NDArray[Any]
     first: int
+    places: Integers | None = None
+    """Where its values stand among all that are here, if they do not follow each other."""
+
+    def within(self, starts: Integers, stops: Integers) -> tuple[Integers, Integers, Integers]:
+        """Which windows of the whole stream hold values of this stretch, and from where to where in it."""
+        if self.places is None:
+            begin, end = self.stretch.begin + self.first, self.stretch.begin + self.last
+            touched = np.flatnonzero((starts < end) & (stops > begin))
+            low, high = np.maximum(starts[touched], begin), np.minimum(stops[touched], end)
+            return touched, low - self.stretch.begin, high - self.stretch.begin
+        low, high = np.searchsorted(self.places, starts), np.searchsorted(self.places, stops)
+        touched = np.flatnonzero(high > low)
+        return touched, low[touched], high[touched]
 
     @property
     def last(self) -> int:

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from power_cuts import ForgetfulDisk
 
 from deniable import Categorical, Collection, Ledger, Ordinal, Rounds, Table, addresses
@@ -41,6 +42,7 @@ LIVE = VALUES[:40]
 REGIONS = ["north", "south", "west"]
 KEYS = [REGIONS[number * number % 3 if number > 9 else 0] for number in range(LIVE.size)]  # two of them appear later
 PROTOCOL = ToPLProtocol(2.0, 500, grid=64)
+RENEWED = ToPLProtocol(2.0, 500, grid=64, renewal=0.5)
 SHOPS = [Collection(Table("users", age=Ordinal(1, 95)), epsilon=epsilon) for epsilon in (1.0, 2.0)]
 KEPT = Rounds(2, mode="memoised", permanent=1.5, changes_are_public=True)
 WEEKLY = Collection(Table("users", flag=Categorical("a", "b")), epsilon=0.5, name="weekly", rounds=KEPT)
@@ -214,6 +216,46 @@ def server(folder):
             durable.publish(ReportBatch(batch), deliver)
 
 
+def in_flight(folder):
+    """Reports under each θ that this stream has announced so far, mixed, and between them first reports for the next.
+
+    A device answers under any θ that it was told; each renewal is told at a negative position. Runs go on where the
+    last one ended, so that reports under an earlier θ arrive after a crash, too.
+    """
+    clock = iter(range(0, 10**6, 100))
+    made = ToPLServer(2.0, 500, theta=40.0, renewal=0.5, grid=64, rule=LocalPercentile(0.9), keep=False)
+    with DurableServer(folder / "state", made, clock=lambda: next(clock)) as durable:
+        announce(folder, durable)
+        while durable.read < 90:
+            if len(durable.server.thetas) <= durable.read // 30:
+                durable.renew()
+                announce(folder, durable)
+            uids = np.arange(durable.read, durable.read + 15)
+            thetas = np.array(durable.server.thetas)
+            wire = np.zeros(
+                15, dtype=[("version", ">u1"), ("phase", ">u1"), ("tag", ">u2"), ("y", ">u4"), ("theta", ">f8")]
+            )
+            second = uids % 3 > 0
+            wire["version"], wire["phase"], wire["tag"] = 129, 1 + second, RENEWED.tag
+            wire["y"], wire["theta"] = uids % 60, np.where(second, thetas[uids % thetas.size], 0.0)
+            batch = pa.table({"uid": uids, "report": pa.array([row.tobytes() for row in wire], pa.binary(16))})
+
+            def deliver(estimates):
+                known = [durable.server.thetas[phase] for phase in durable.phases]
+                texts = [f"{estimate} under {theta}" for estimate, theta in zip(estimates, known, strict=True)]
+                tell(folder, durable.server.published - estimates.size, texts)
+
+            durable.publish(ReportBatch(batch), deliver)
+        assert durable.server.heard + durable.server.published == 90
+
+
+def announce(folder, durable):
+    """Tell every θ that is known, at positions of their own."""
+    durable.announce()
+    for position, theta in enumerate(durable.server.thetas):
+        tell(folder, -1 - position, [theta])
+
+
 def collect_command(folder):
     """Reports under a public threshold through the command and a pipe."""
     state = saved(folder)
@@ -290,7 +332,8 @@ KEYED = {
 }
 SCENARIOS = {name: partial(publisher, way=way) for name, way in KEYED.items()}
 SCENARIOS |= {"publisher": publisher, "publish": publish_command, "server": server, "collect": collect_command} | {
-    "ledger": charged_clients
+    "in flight": in_flight,
+    "ledger": charged_clients,
 }
 
 

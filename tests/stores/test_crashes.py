@@ -17,6 +17,7 @@ SOME_CALLS = [
     ("publish", "killed", 17),
     ("server", "killed", 7),
     ("collect", "killed", 7),
+    ("in flight", "killed", 7),
     ("ledger", "killed", 17),
     ("publisher", "power cut", 23),
     ("publisher", "names", 29),

@@ -31,9 +31,9 @@ class DurableServer:
     `server` is a new one with the settings of the stream. If there is a state already, its own server continues, and
     other settings are refused. Without a `path` nothing is kept. `read` counts the reports of all runs.
 
-    `tell` is called with the threshold as soon as there is one, and with every later one. `announcement` names a file or a named
-    pipe at which devices wait for it. Devices that wait send no more, so θ is then chosen as soon as `first` reports
-    were read, even if some of them were refused.
+    `tell` is called with the threshold as soon as there is one, and with every later one. `announcement` names a file
+    or a named pipe at which devices wait for it. Devices that wait send no more, so θ is then chosen as soon as `first`
+    reports were read, even if some of them were refused.
 
     The state is saved every minute and by `close`. After a crash, continue with report number `read`: reports that come
     again give the same estimates as before.
@@ -87,8 +87,8 @@ class DurableServer:
     def publish(self, batch: ReportBatch, deliver: Callable[[Floats], None]) -> None:
         """Take reports. Estimates leave only after every θ that they depend on is on disk.
 
-        Those of a batch that completes a later θ leave before it is saved: they are under earlier ones, and after a crash
-        in between the same reports give them again.
+        Those of a batch that completes a later θ leave before it is saved: they are under earlier ones, and after a
+        crash in between the same reports give them again.
         """
         if self._closed:
             raise Failure("this server is closed. Nothing was taken or published. Open the state file again.")

@@ -154,7 +154,7 @@ def test_the_commands_renew(tmp_path):
 
 def test_windows_and_shares_out_of_range_are_refused():
     server = ToPLServer(1.0, 10, theta=5.0)
-    with pytest.raises(QueryRefused, match="0 estimates"):
+    with pytest.raises(QueryRefused, match="0 published values"):
         server.window(0, 1)
     for renewal in (-0.1, 0.6, float("nan")):
         with pytest.raises(InvalidParameter, match="renewal"):

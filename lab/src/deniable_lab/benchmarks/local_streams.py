@@ -219,10 +219,10 @@ def coverage(data: Data, repetitions: int) -> Iterator[Row]:
                 prefix = np.concatenate(([0.0], np.cumsum(cut)))
                 for column, length in enumerate(LENGTHS):
                     starts = rng.integers(0, HORIZON - length, 2000)
-                    windows = released.sums(starts, starts + length)
+                    windows = released.sums(starts, starts + length, cut=True)
                     apart = np.abs(windows.values - prefix[starts + length] + prefix[starts])
                     inside[repetition, column] = np.mean(apart <= 1.959964 * windows.stderrs)
-                total = released.sum(0, HORIZON)
+                total = released.sum(0, HORIZON, cut=True)
                 off[repetition] = (total.value - prefix[-1]) / total.stderr
             what = f"{SHORT[name]} ε={epsilon:g}"
             ours = Figure(float(inside.mean()), float(inside.mean(axis=1).std(ddof=1) / math.sqrt(repetitions)))

@@ -1,15 +1,15 @@
 """Several thresholds one after another: the estimates under each, in the order in which their reports came.
 
 A report names the θ that it was made under, and counts for the phase that this θ began: also if it was on its way when
-a later θ was announced. So values under several θ may stand between each other. Each is right on average for a value cut
-at its own θ, with the noise of that θ; what cutting takes away is believed phase by phase. A window adds these up.
+a later θ was announced. So values under several θ may stand between each other. Each is right on average for a value
+cut at its own θ, with the noise of that θ; what cutting takes away is believed phase by phase. A window adds these up.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,13 @@ MOST_THETAS = 256
 """Thresholds that one stream may ever announce: a value remembers its own in one byte."""
 
 
+class PhasedEstimates(NamedTuple):
+    """Estimates in the order of their reports, and the phase of each: the number of its θ among all announced."""
+
+    values: Floats
+    phases: NDArray[np.uint8]
+
+
 class Phases:
     """The estimates of a server; the last phase is the present one. With keep=False single estimates are forgotten."""
 
@@ -46,6 +53,13 @@ class Phases:
     def present(self) -> Estimates | None:
         """The estimates under the present θ; None before there is one."""
         return self._all[-1] if self._all else None
+
+    @property
+    def latest(self) -> Estimates:
+        """The estimates under the present θ, refused before there is one."""
+        if not self._all:
+            raise QueryRefused("there is no threshold yet", "Collect first reports, or call announce().")
+        return self._all[-1]
 
     @property
     def thetas(self) -> tuple[float, ...]:
@@ -90,9 +104,10 @@ class Phases:
             return [(int(marks[0]), slice(None))]
         return [(int(phase), np.flatnonzero(marks == phase)) for phase in np.unique(marks)]
 
-    def noise(self, marks: Integers) -> Floats:
+    def noise(self, marks: NDArray[Any]) -> Floats:
         """The variance of the noise of estimates of these phases."""
-        return np.array([phase.variance for phase in self._all])[marks]
+        variances: Floats = np.array([phase.variance for phase in self._all])
+        return np.asarray(variances[marks])
 
     def total(self) -> WindowEstimate:
         """The sum of all estimates, of cut values."""
@@ -114,12 +129,13 @@ class Phases:
 
     def release_of(self, values: Floats, marks: NDArray[Any] | None, about: dict[str, Any], first: int) -> Released:
         """Estimates from number `first` on, of these phases; without `marks`, all of the present one."""
+        self.latest  # noqa: B018 - refuses if there is none
         bound = float(self._protocol.bound)
-        one, *later = (
+        stretch, *later = (
             Stretch(0, IndependentNoise(phase.variance), phase.restored_by(bound))
             for phase in (self._all if marks is not None else self._all[-1:])
         )
-        made = Released(values, one.covariance, Grid(self._protocol.bound), about, one.truncation, first=first)
+        made = Released(values, stretch.covariance, Grid(self._protocol.bound), about, stretch.truncation, first=first)
         return replace(made, later=tuple(later), phases=marks) if later else made
 
     def state(self) -> dict[str, Any]:

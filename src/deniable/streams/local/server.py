@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,29 +19,22 @@ from deniable.checks import check_integer
 from deniable.errors import InvalidData, InvalidParameter, QueryRefused
 from deniable.locking import Turn, in_turn
 from deniable.mechanisms import Hybrid
-from deniable.mechanisms.reconstruction import count_outputs
 from deniable.simulation import check_noise
 from deniable.streams.local.answered_ids import AnsweredIds
 from deniable.streams.local.estimates import Estimates
-from deniable.streams.local.phases import Phases
+from deniable.streams.local.heard_reports import HeardReports
+from deniable.streams.local.phases import PhasedEstimates, Phases
 from deniable.streams.local.report_arrays import DUPLICATE, MALFORMED, read_one, read_table, refusals
 from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.stream_report import FIRST, StreamReport
 from deniable.streams.local.threshold_choice import RULES_BY_KIND, LocalChoice, LocalRule, SmoothTail
-from deniable.streams.local.value_distribution import DistributionBelief, FirstReports, bins_of, reconstructed
+from deniable.streams.local.value_distribution import DistributionBelief, FirstReports, reconstructed
 from deniable.streams.released.released_stream import SIMULATION, Released
 from deniable.streams.released.windows import WindowEstimate
-from deniable.streams.structure.state_values import packed, seal, unpacked, unseal
+from deniable.streams.structure.state_values import seal, unseal
 
 _SLAB = 1 << 18  # reports that are looked at together
 STATE_VERSION, STATE_KIND = 2, "topl"
-
-
-class PhasedEstimates(NamedTuple):
-    """Estimates in the order of their reports, and the phase of each: the number of its θ among all announced."""
-
-    values: Floats
-    phases: NDArray[np.uint8]
 
 
 class ToPLServer:
@@ -84,13 +77,10 @@ class ToPLServer:
         self.rule: LocalRule = SmoothTail() if rule is None else rule
         self._public_theta = None if theta is None else self.protocol.check_theta(theta)
         self.refused: Counter[str] = Counter()
-        self._window = self.protocol.wave.window
-        self._bins = bins_of(self._window)
-        self._counts = np.zeros(-(-self._window.outputs // (self._window.inputs // self._bins)))
+        self._first = HeardReports(self.protocol, horizon)
         self._answered = AnsweredIds()
         self._keep = keep
         self._phases = Phases(self.protocol, keep=keep)
-        self._before = 0  # first reports of earlier phases
         self._turn = Turn()
         if self._public_theta is not None:
             self._start(LocalChoice(self._public_theta))
@@ -121,7 +111,7 @@ class ToPLServer:
     @in_turn
     def heard(self) -> int:
         """First reports taken, in all phases."""
-        return self._before + self._heard
+        return self._first.number
 
     @property
     @in_turn
@@ -133,7 +123,7 @@ class ToPLServer:
     @in_turn
     def first_reports(self) -> FirstReports:
         """The first reports, counted; with a `renewal`, those that no θ was chosen from yet."""
-        return self._first_reports()
+        return self._first.latest()
 
     def distribution(self, *, smooth: bool = True) -> DistributionBelief:
         """The distribution of values that EMS reconstructs from the first reports; EM without `smooth`."""
@@ -144,7 +134,11 @@ class ToPLServer:
     @in_turn
     def announce(self) -> float:
         """End the first phase with the reports so far, and choose θ."""
-        return self._announce()
+        if self._estimates is None:
+            if not self._first.since:
+                raise QueryRefused("there are no first reports to choose θ from", "Collect some, or give theta=.")
+            self._start(self.rule.choose(self._first.latest()))
+        return self._phases.latest.choice.theta
 
     @in_turn
     def renew(self) -> float:
@@ -155,40 +149,18 @@ class ToPLServer:
         """
         if not self.protocol.renewal:
             raise InvalidParameter("renewal", "is 0, so there are no later first reports", "Give both sides a share.")
-        if not self._heard:
+        if not self._first.since:
             raise QueryRefused("there are no first reports since the last θ", "Collect some first.")
-        self._start(self.rule.choose(self._first_reports()))
-        return self._under_theta.choice.theta
+        self._start(self.rule.choose(self._first.latest()))
+        return self._phases.latest.choice.theta
 
     @property
     def _estimates(self) -> Estimates | None:
         return self._phases.present
 
-    @property
-    def _heard(self) -> int:
-        return int(self._counts.sum())
-
-    def _first_reports(self) -> FirstReports:
-        return FirstReports(self.protocol, self._counts.copy(), self.horizon)
-
-    def _announce(self) -> float:
-        if self._estimates is None:
-            if not self._heard:
-                raise QueryRefused("there are no first reports to choose θ from", "Collect some, or give theta=.")
-            self._start(self.rule.choose(self._first_reports()))
-        return self._under_theta.choice.theta
-
     def _start(self, choice: LocalChoice) -> None:
         self._phases.begin(choice)
-        if self.protocol.renewal:
-            self._before += self._heard
-            self._counts[:] = 0
-
-    @property
-    def _under_theta(self) -> Estimates:
-        if self._estimates is None:
-            raise QueryRefused("there is no threshold yet", "Collect first reports, or call announce().")
-        return self._estimates
+        self._first.chosen()
 
     # Reports -------------------------------------------------------------------------------------------------------
 
@@ -261,8 +233,8 @@ class ToPLServer:
                 good[rows[known]] = False
             stop = wire.size
             if self._estimates is None:
-                taken = np.flatnonzero(good)[: self.first - self._heard]
-                if taken.size == self.first - self._heard:
+                taken = np.flatnonzero(good)[: self.first - self._first.since]
+                if taken.size == self.first - self._first.since:
                     stop = int(taken[-1]) + 1
             here = slice(0, stop)
             for reason, where in (*reasons, (DUPLICATE, duplicates)):
@@ -287,9 +259,9 @@ class ToPLServer:
     # Codes: a simulation calls these too, without bytes in between ----------------------------------------------------
 
     def _take_first(self, codes: Integers) -> None:
-        self._counts += count_outputs(self._window, codes, self._bins)
-        if self._estimates is None and self._heard >= self.first:
-            self._announce()
+        self._first.take(codes)
+        if self._estimates is None and self._first.since >= self.first:
+            self._start(self.rule.choose(self._first.latest()))
 
     def _take_second(self, codes: Integers) -> Floats:
         return self._phases.take(codes, np.full(codes.size, len(self._phases) - 1))
@@ -300,7 +272,7 @@ class ToPLServer:
     @in_turn
     def variance(self) -> float:
         """Variance of the noise of one estimate, averaged over the distribution that values are believed to have."""
-        return self._under_theta.variance
+        return self._phases.latest.variance
 
     @in_turn
     def noise_of(self, phases: NDArray[np.uint8]) -> Floats:
@@ -311,7 +283,7 @@ class ToPLServer:
     @in_turn
     def total(self) -> WindowEstimate:
         """The running sum of all published estimates, even if single ones are not kept."""
-        return self._phases.total() if self._phases.present else self._under_theta.total
+        return self._phases.total() if self._phases.present else self._phases.latest.total
 
     @in_turn
     def window(self, start: int, stop: int, *, confidence: float = 0.95, cut: bool = False) -> WindowEstimate:
@@ -319,8 +291,6 @@ class ToPLServer:
 
         The same as `released.sum`.
         """
-        if not 0 <= start <= stop <= self._phases.number:
-            raise QueryRefused(f"there are {self._phases.number:,} estimates", "Ask for a window of these.")
         return self._released().sum(start, stop, confidence=confidence, cut=cut)
 
     @property
@@ -333,7 +303,6 @@ class ToPLServer:
         return self._released()
 
     def _released(self) -> Released:
-        self._under_theta  # noqa: B018 - refuses if there is none
         return self._phases.release(self._about())
 
     @in_turn
@@ -342,7 +311,6 @@ class ToPLServer:
 
         `phases` are those that `take_many` gave; without them, all estimates are under the present θ.
         """
-        self._under_theta  # noqa: B018 - refuses if there is none
         return self._phases.release_of(values, phases, self._about(), first)
 
     @in_turn
@@ -352,7 +320,7 @@ class ToPLServer:
 
     def _about(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"method": "topl", "epsilon": self.protocol.epsilon, "theta": self.theta}
-        facts |= {"first": self._before + self._heard, "mechanism": self.protocol.mechanism, "rule": self.rule.kind}
+        facts |= {"first": self._first.number, "mechanism": self.protocol.mechanism, "rule": self.rule.kind}
         facts |= {SIMULATION: True} if self.simulation else {}
         mixed = self.theta is not None and self.protocol.mechanism == "hybrid"
         return facts | {"alpha": float(Hybrid(self.protocol.epsilon).alpha)} if mixed else facts
@@ -394,10 +362,9 @@ class ToPLServer:
             "version": STATE_VERSION,
             "kind": STATE_KIND,
             "settings": self.settings,
-            "counts": packed(self._counts.astype(np.int64)),
             "answered": self._answered.state(),
             "refused": dict(self.refused),
-            "before": self._before,
+            **self._first.state(),
             **self._phases.state(),
         }
         return seal(state)
@@ -421,8 +388,7 @@ class ToPLServer:
         settings = dict(state["settings"])
         protocol, rule = dict(settings.pop("protocol")), dict(settings.pop("rule"))
         made = cls(**protocol, **settings, rule=RULES_BY_KIND[rule.pop("kind")](**rule))
-        made._counts += unpacked(state["counts"])
-        made._before = state.get("before", 0)
+        made._first.resume(state)
         made._phases.resume(state)
         made._answered = AnsweredIds.restore(state["answered"])
         made.refused.update(state["refused"])

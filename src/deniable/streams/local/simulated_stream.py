@@ -76,7 +76,7 @@ class ToPL:
     @in_turn
     def _publish(self, checked: Floats) -> Floats:
         if self.theta is None:
-            mine = checked[: self.server.first - self.server._heard]
+            mine = checked[: self.server.first - self.server._first.since]
             if mine.size:
                 self.server._take_first(first_codes(self.protocol, mine, self._source))
             checked = checked[mine.size :]

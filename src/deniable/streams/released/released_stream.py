@@ -24,13 +24,11 @@ from deniable.notebook import html_table
 from deniable.queries.answers.answer_layout import number
 from deniable.sealing import SEAL, sealed, unsealed
 from deniable.simulation import NOTE, has_noise, mark
-from deniable.streams.released.covariance import Covariance, covariance_of
+from deniable.streams.released.covariance import Covariance
 from deniable.streams.released.many_windows import ManyWindows
 from deniable.streams.released.prediction_error import Smoothing
-from deniable.streams.released.roughness import Roughness
-from deniable.streams.released.stretch import Stretch, StretchSums
+from deniable.streams.released.stretch import Stretch, StretchSums, stretch_of
 from deniable.streams.released.windows import Truncation, WindowEstimate, Windows
-from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.hierarchy import WINDOWS_AT_ONCE
 from deniable.streams.structure.value_grid import Grid
 from deniable.wording import counted
@@ -343,7 +341,7 @@ class Released(ManyWindows):
             values = (values - grid.low) / grid.resolution
         if facts["covariance"].get("block") == 1:  # whole steps: undo the rounding of the conversion
             values = np.rint(values).astype(np.int64)
-        first, *later = (_stretch(entry) for entry in (facts, *facts.get("later", ())))
+        first, *later = (stretch_of(entry) for entry in (facts, *facts.get("later", ())))
         stamps = table.column("timestamp").to_numpy() if "timestamp" in table.column_names else None
         phases = table.column("phase").to_numpy() if "phase" in table.column_names else None
         if phases is not None and phases.size and int(phases.max()) > len(later):
@@ -398,20 +396,3 @@ def _facts(text: bytes) -> dict[str, Any]:
         return unsealed(facts, _RELEASE_SEAL_KEY)
     except InvalidData:
         raise ValueError from None
-
-
-def _stretch(facts: dict[str, Any]) -> Stretch:
-    """A stretch as the metadata describe it."""
-    smoothing, truncation = facts["smoothing"], facts["truncation"]
-    if smoothing is not None:
-        layout = BlockLayout(**smoothing["layout"])
-        if "spread" in smoothing:  # as earlier versions described it: of single values, and from block to block
-            square = 2 * smoothing["spread"]
-            drift = square * layout.block + layout.block**2 * smoothing["drift"]
-            known = Roughness((1.0, float(layout.block)), (square, drift))
-        else:
-            known = Roughness(*(tuple(smoothing["roughness"][name]) for name in ("lengths", "squares")))
-        smoothing = Smoothing(layout, known)
-    if truncation is not None:
-        truncation = Truncation.read(truncation)
-    return Stretch(facts.get("begin", 0), covariance_of(facts["covariance"]), truncation, smoothing)

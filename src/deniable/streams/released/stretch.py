@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.arrays import Floats, Integers
-from deniable.streams.released.covariance import Covariance
+from deniable.streams.released.covariance import Covariance, covariance_of
 from deniable.streams.released.levels import block_errors, growth
 from deniable.streams.released.prediction_error import Smoothing, SmoothingByBlock, smoothing_by_block
+from deniable.streams.released.roughness import Roughness
 from deniable.streams.released.windows import SINGLE_LAPLACE, Truncation
 from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.smoother import Interpolated, Recent
@@ -31,6 +32,23 @@ class Stretch:
     covariance: Covariance
     truncation: Truncation | None = None
     smoothing: Smoothing | None = None
+
+
+def stretch_of(facts: dict[str, Any]) -> Stretch:
+    """A stretch as the metadata describe it."""
+    smoothing, truncation = facts["smoothing"], facts["truncation"]
+    if smoothing is not None:
+        layout = BlockLayout(**smoothing["layout"])
+        if "spread" in smoothing:  # as earlier versions described it: of single values, and from block to block
+            square = 2 * smoothing["spread"]
+            drift = square * layout.block + layout.block**2 * smoothing["drift"]
+            known = Roughness((1.0, float(layout.block)), (square, drift))
+        else:
+            known = Roughness(*(tuple(smoothing["roughness"][name]) for name in ("lengths", "squares")))
+        smoothing = Smoothing(layout, known)
+    if truncation is not None:
+        truncation = Truncation.read(truncation)
+    return Stretch(facts.get("begin", 0), covariance_of(facts["covariance"]), truncation, smoothing)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import stat
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +17,8 @@ from deniable.stores import Batch, BatchPublisher, DurablePublisher, StoredStrea
 from deniable.stores.live.frames import Chain
 from deniable.stores.live.value_log import ValueLog
 from deniable.streams import KeyedPublisher, PersonStream, ToPS
+from deniable.streams.central import epochs
+from deniable.streams.central.warmup import learn
 from hammering import hammered
 from same_noise import forget_what_was_drawn
 
@@ -268,6 +272,41 @@ def test_a_copy_of_an_interrupted_store_does_not_go_on_after_the_original_has(tm
             DurablePublisher(tmp_path / name)
     with DurablePublisher(tmp_path / "store") as durable:
         assert durable.total == 310
+
+
+def test_a_store_whose_last_epoch_another_version_learnt_says_where_to_go_on(tmp_path, monkeypatch):
+    """It was killed behind the epoch's first values, and before its state was written: they are computed again."""
+    values = np.random.default_rng(1).poisson(30, 3_000)
+
+    def learn_otherwise(*given):
+        learnt = learn(*given)
+        return replace(learnt, theta=learnt.theta + 1)
+
+    def killed(durable):
+        if durable.publisher.epoch_facts()[1:]:
+            raise KeyboardInterrupt
+        write(durable)
+
+    write = DurablePublisher._checkpoint_and_begin_log
+    durable = DurablePublisher(tmp_path / "store", ToPS(1.0, 100, warmup=256, horizon=1024))
+    with monkeypatch.context() as another_version:
+        another_version.setattr(epochs, "learn", learn_otherwise)
+        another_version.setattr(DurablePublisher, "_checkpoint_and_begin_log", killed)
+        with suppress(KeyboardInterrupt):
+            for start in range(0, values.size, 100):
+                durable.push_many(values[start : start + 100])
+        assert durable._failed
+        kill(durable)
+    before = durable._open.path.read_bytes()
+    with pytest.raises(InvalidData, match="open it there once, close it, and go on here"):
+        DurablePublisher(tmp_path / "store")
+    assert durable._open.path.read_bytes() == before
+    with monkeypatch.context() as another_version:
+        another_version.setattr(epochs, "learn", learn_otherwise)
+        DurablePublisher(tmp_path / "store").close()
+    with DurablePublisher(tmp_path / "store") as again:
+        rest = values[again.position :]
+        assert again.push_many(rest).size == rest.size > 0
 
 
 def test_a_log_that_was_cut_or_changed_is_not_gone_on_with(tmp_path):

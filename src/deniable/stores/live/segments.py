@@ -156,9 +156,18 @@ class OpenSegment:
         return data[length : ends[-1]]
 
     def restore(self, recomputed: bytes, there: bytes) -> None:
-        """Append what is missing of the bytes that were computed again. A whole frame that differs was published."""
+        """Append what is missing of the bytes that were computed again. A whole frame that differs was published.
+
+        Frames are checked when they are read, so one that differs was hardly damaged: another version computed it.
+        """
         if not recomputed.startswith(there):
-            raise damaged("open segment of the store")
+            raise InvalidData(
+                "the last batches in the open segment of the store are not what this version computes for them",
+                "If the store was written by another version or on another kind of machine, open it there once, close "
+                "it, and go on here. Otherwise it is damaged: use a whole copy that nobody has gone on from, or start "
+                "a new one with new noise.",
+                cost="Nothing was published",
+            )
         append(self._descriptor, recomputed[len(there) :])
 
     def append(self, published: PublishedValues) -> bytes:

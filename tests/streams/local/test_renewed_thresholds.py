@@ -57,7 +57,8 @@ def test_the_cut_stream_can_be_asked_for_and_the_excess_is_what_is_added():
     added = sum(phase.number * phase.choice.excess for phase in phases)
     assert real.value - cut.value == pytest.approx(added)
     assert (cut.cut, cut.stderr) == (0.0, real.stderr)
-    assert (real.cut, real.excess) == (pytest.approx(np.hypot(*spreads(phases))), pytest.approx(added))
+    assert real.excess == pytest.approx(added)
+    assert np.hypot(*spreads(phases)) <= real.cut <= sum(spreads(phases))  # doubts of phases have something in common
     assert cut.value == pytest.approx(server.total.value)
     released = server.released
     assert (len(released), released.first) == (server.published, 0)

@@ -163,7 +163,7 @@ class Released(ManyWindows):
         """The sum of the values at positions start … stop − 1; with `cut`, of values cut at θ.
 
         >>> print(tops.released.sum(0, 2000))
-        12,956 ± 34 (95%: 12,888 to 13,027)
+        12,956 ± 34 (95%: 12,887 to 13,036)
         """
         return self._single(self.sums(np.array([start]), np.array([stop]), cut=cut), confidence)
 
@@ -171,7 +171,7 @@ class Released(ManyWindows):
         """The mean of the values at positions start … stop − 1; with `cut`, of values cut at θ.
 
         >>> print(tops.released.mean(0, 2000, confidence=0.99))
-        6.478 ± 0.017 (99%: 6.431 to 6.526)
+        6.478 ± 0.017 (99%: 6.431 to 6.532)
         """
         return self._single(self.means(np.array([start]), np.array([stop]), cut=cut), confidence)
 

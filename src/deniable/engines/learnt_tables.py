@@ -22,7 +22,7 @@ class LearntTables:
             if bias.system.views and name in engine.stores and name not in self.by_table:
                 from deniable.queries.grids.smoothness_evidence import Evidence  # grids only
 
-                evidence = Evidence.of(engine.collection, name)
+                evidence = Evidence.of(engine.collection, name, plan.users)
                 counts = engine.cell_counts(name, evidence.views)
                 reports = engine.stores[name].view_counts(engine.collection.design_of(name).views)
                 self.by_table[name] = evidence.learnt(counts, reports)

@@ -26,7 +26,7 @@ from deniable.tables.specification.specification import Specification
 def expected_learnt(collection: Specification, name: str, users: float, seen: Mapping[str, Floats]) -> Learnt:
     """What reports of so many users will show of a table, given the part of rows at each value of some attributes."""
     table, design = collection[name], collection.design_of(name)
-    evidence = Evidence.of(collection, name)
+    evidence = Evidence.of(collection, name, users)
     reports = np.array([max(round(users * float(view.probability)), 1) for view in design], dtype=np.int64)
     counts = [reports[view.number] * _frequencies(view, table, seen) for view in evidence.views]
     learnt = evidence.learnt(np.concatenate(counts), reports) if counts else {}

@@ -37,8 +37,10 @@ class ExactWeights:
         )
 
 
-def exact_weights(asked: Asked, views: Sequence[CellView]) -> ExactWeights:
-    """For every column weights that reproduce it, where there are any."""
+def exact_weights(
+    asked: Asked, views: Sequence[CellView], evidence: frozenset[int] = frozenset()
+) -> ExactWeights:
+    """For every column weights that reproduce it, where there are any; views that are evidence only have none."""
     total = [np.zeros((view.means.size, asked.columns)) for view in views]
     exact = np.ones(asked.columns, dtype=bool)
     readers = [_Reader.of(asked, view) for view in views]
@@ -49,7 +51,7 @@ def exact_weights(asked: Asked, views: Sequence[CellView]) -> ExactWeights:
             continue  # known without any report, or some other product is not reproduced
         answers, precisions = [], []
         for number, (view, reader) in enumerate(zip(views, readers, strict=True)):
-            weights = reader.reproduced(product)
+            weights = None if view.view.number in evidence else reader.reproduced(product)
             if weights is not None:
                 if complete[number]:
                     weights = weights - view.means @ weights  # the rest is known without any report

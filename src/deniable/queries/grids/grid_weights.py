@@ -29,6 +29,7 @@ from deniable.mechanisms.frequency_oracle import NamedCell
 from deniable.queries.grids.grid_cells import Asked, CellView
 from deniable.queries.grids.grid_exact_weights import ExactWeights, exact_weights
 from deniable.queries.grids.learnt_density import Learnt
+from deniable.queries.grids.unshown_values import unshown_values
 from deniable.queries.weights.row_products import Rows
 from deniable.queries.weights.table_plan import Column, PartPlan, TablePlan, ViewWeights
 from deniable.tables.designs.views import WEIGHT, Design
@@ -171,7 +172,9 @@ def plan_grids(
 
     def solve(table: tuple[Table, Design, Sequence[Column]], effective: float) -> Solved:
         known = (learnt or {}).get(table[0].name)
-        return solve_grid(*table, effective, unbiased=unbiased, exact_first=exact_first, learnt=known)
+        return solve_grid(
+            *table, effective, unbiased=unbiased, exact_first=exact_first, learnt=known, reporting=users
+        )
 
     solved = [solve(table, users) for table in asked]
     if len(asked) > 1 and any(grid.assumes for grid in solved):
@@ -193,8 +196,12 @@ def solve_grid(
     exact_first: bool = True,
     only: int | None = None,
     learnt: Learnt | None = None,
+    reporting: float | None = None,
 ) -> Solved:
-    """Weights for columns, if this many users report; `only` restricts them to a single view."""
+    """Weights for columns, if this many users report; `only` restricts them to a single view.
+
+    In a join `users` are an effective number, and `reporting` says how many there are.
+    """
     if not columns:
         empty = TablePlan(table.name, (PartPlan(np.zeros(0), (), ()),), ())
         return Solved(empty, None, 1.0, 1.0)
@@ -203,7 +210,8 @@ def solve_grid(
     seen = _informative(table, design, asked) if only is None else [CellView.of(table, design.view(only), asked)]
     if sum(view.means.size for view in seen) * asked.columns > MOST_WEIGHTS:
         raise QueryRefused("the question has too many groups for a grid", "Group by bins: FLOOR(x / 10).")
-    exact = exact_weights(asked, seen) if exact_first or unbiased else ExactWeights.none(asked, seen)
+    evidence = frozenset() if unbiased else unshown_values(table, design, users if reporting is None else reporting)
+    exact = exact_weights(asked, seen, evidence) if exact_first or unbiased else ExactWeights.none(asked, seen)
     if unbiased and not exact.exact.all():
         raise QueryRefused(
             f"no view of table {table.name!r} can answer this without assuming anything",

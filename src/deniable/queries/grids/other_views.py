@@ -33,8 +33,10 @@ OTHERS, OTHERS_IN_JOINS = 1.25, 1.08
 LARGEST_FACTOR = 10.0
 LEAST_FOR_OTHERS = 0.075
 """The part of the reports that other questions get, if that factor allows it."""
-MOST_SHOWN_VALUES = 200
+MOST_VALUES = 1_000
 """An attribute with more values is never cut into all of them."""
+MOST_PAIRED = 200
+"""Two attributes are cut into no more cells together."""
 FEW_VALUES = 16
 """One with more of them than this also gets a view of runs."""
 FEW_ATTRIBUTES = 3
@@ -101,6 +103,11 @@ class OtherViews:
         ((levels,),) = hio(self.table, self.fanout)
         return 1 / levels.views
 
+    @property
+    def _is_rival(self) -> bool:
+        """Whether `hio` would spend much on questions about single attributes."""
+        return self._like_hio * len(self.table.private) >= LEAST_FOR_OTHERS
+
     def _shown(self, most: int) -> int:
         """How many cells the reports of a view show."""
         share = max(min(self._like_hio, self.most), LEAST_FOR_OTHERS / len(self.table.private))
@@ -110,9 +117,10 @@ class OtherViews:
         """How one attribute is cut: into all values, also into runs of them, or into as many cells as reports show."""
         if isinstance(domain, Categorical):
             return [Cells(domain.size)]
-        if domain.size > self._shown(MOST_SHOWN_VALUES):
-            return [finer_cut(domain, followed, seen, self._shown(MOST_FINER))]
         values = with_own_cell(Cells(domain.size), domain)
+        if domain.size > self._shown(MOST_VALUES):
+            coarser = finer_cut(domain, followed, seen, self._shown(MOST_FINER))
+            return [coarser, values] if domain.size <= MOST_VALUES and self._is_rival else [coarser]
         if domain.size <= FEW_VALUES:
             return [values]
         runs = Cells(tuple(sorted({*range(0, domain.size, round(math.sqrt(domain.size))), *followed})))
@@ -120,7 +128,7 @@ class OtherViews:
 
     def _pairs(self) -> list[GridView]:
         """Two attributes together in even cells; categories only if there is room for all of them."""
-        side = math.isqrt(self._shown(MOST_SHOWN_VALUES))
+        side = math.isqrt(self._shown(MOST_PAIRED))
         paired = {
             name: with_own_cell(Cells(min(side, domain.size)), domain)
             for name, domain in self._domains.items()

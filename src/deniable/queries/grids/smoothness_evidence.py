@@ -22,6 +22,7 @@ learnt, too. Categories have no order, so that there is nothing to be smooth (`l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -39,6 +40,7 @@ from deniable.queries.grids.learnt_interactions import LearntInteractions, PairO
 from deniable.queries.grids.piece_densities import contrasts_of, logarithmic, origin_of, parts_inside
 from deniable.queries.grids.possible_parts import possible_parts
 from deniable.queries.grids.smoothness import Ground, believed
+from deniable.queries.grids.unshown_values import unshown_values
 from deniable.queries.weights.table_plan import Product
 from deniable.tables.designs.views import POINTS, WEIGHT, View
 from deniable.tables.schema.attributes import Categorical, Ordinal
@@ -72,12 +74,13 @@ class Evidence:
     """Of all attributes, before there are reports."""
 
     @classmethod
-    def of(cls, collection: Specification, name: str) -> Evidence:
-        """For a table with a grid."""
+    def of(cls, collection: Specification, name: str, users: float = math.inf) -> Evidence:
+        """For a table with a grid of which so many users report."""
         table, design = collection[name], collection.design_of(name)
+        unshown = unshown_values(table, design, users)
         everything = (Product(1.0, {}, {}),)
         asked = Asked.of(table, design, [everything])
-        seen = [CellView.of(table, view, asked) for view in design if view.cells > 1]
+        seen = [CellView.of(table, view, asked) for view in design if view.cells > 1 and view.number not in unshown]
         views = [view for view in seen if view.means.size <= MOST_PATTERNS and view.view.cells <= MOST_COUNTED_CELLS]
         along: dict[int, Along] = {}
         categories: dict[int, Categories] = {}

@@ -15,7 +15,7 @@ from deniable.mechanisms.frequency_oracle import second_moments
 from deniable.tables.designs.views import CELLS, WEIGHT, Design, View
 from deniable.tables.schema.attributes import Categorical, Table
 
-UNSHOWN = 1.0
+UNSHOWN = 2.0
 """An even value that holds fewer standard errors of its count than this is not shown."""
 COARSER = 8
 """How many cells a view of the same attribute has at least that answers instead."""

@@ -95,7 +95,13 @@ def _common(left: CellView, right: CellView) -> tuple[Floats, Floats] | None:
 
 
 def _same(left: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """Combinations of functions of one side that are combinations of those of the other, as an orthogonal basis."""
+    """Combinations of functions of one side that are combinations of those of the other, as a basis."""
+    if _divides(left) and _divides(right):
+        return _unions(left, right)
+    if left.shape[0] < left.shape[1] == right.shape[0] and _divides(right):  # anything adds up from single atoms
+        return np.eye(left.shape[0]), right @ left.T
+    if right.shape[0] < right.shape[1] == left.shape[0] and _divides(left):
+        return left @ right.T, np.eye(right.shape[0])
     both: Floats = np.concatenate((left, -right)).T
     if both.shape[0] > both.shape[1]:  # as many rows as columns have the same directions
         both = np.asarray(scipy.linalg.qr(both, mode="r", check_finite=False)[0], dtype=np.float64)[: both.shape[1]]
@@ -103,3 +109,21 @@ def _same(left: Floats, right: Floats) -> tuple[Floats, Floats]:
     rank = int(np.count_nonzero(sizes > ALIKE * sizes.max(initial=0.0)))
     free = directions[rank:].T
     return free[: left.shape[0]], free[left.shape[0] :]
+
+
+def _divides(functions: Floats) -> bool:
+    """Whether functions say in which of several cells an atom is: each is in exactly one."""
+    return bool(np.all((functions == 0) | (functions == 1)) and np.all(functions.sum(axis=0) == 1))
+
+
+def _unions(left: Floats, right: Floats) -> tuple[Floats, Floats]:
+    """The smallest sets that both sides divide into cells: all that both add up to, without looking for directions."""
+    overlaps = scipy.sparse.coo_array(
+        (np.ones(left.shape[1]), (left.argmax(axis=0), right.argmax(axis=0))), (left.shape[0], right.shape[0])
+    )
+    joined = scipy.sparse.block_array([[None, overlaps], [overlaps.T, None]])
+    unions, number = scipy.sparse.csgraph.connected_components(joined, directed=False)
+    sizes = np.bincount(number[: left.shape[0]][left.argmax(axis=0)], minlength=unions)
+    members = np.eye(unions)[number][:, sizes > 0]  # a cell without atoms is a set of its own
+    scaled = members / np.sqrt(members.sum(axis=0))
+    return scaled[: left.shape[0]], scaled[left.shape[0] :]

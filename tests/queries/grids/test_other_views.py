@@ -54,10 +54,17 @@ def test_an_attribute_is_cut_into_all_values_if_reports_show_them():
     values, runs = cuts(100, users=2e5, followed=(33,))
     assert values == tuple(range(100))
     assert runs == (0, 10, 20, 30, 33, 40, 50, 60, 70, 80, 90)
-    (few,) = cuts(100, users=2_000, epsilon=0.5)
+    few, evidence = cuts(100, users=2_000, epsilon=0.5)
+    assert evidence == tuple(range(100))
     assert 12 <= len(few) <= 15  # even ones and the ends of the domain
     (wide,) = cuts(100_000)
     assert {1, 10, 100, 1000} <= set(wide)
+
+
+def test_values_that_the_workload_asks_for_have_no_coarser_cells_next_to_them():
+    table = dn.Table("p", a=dn.Ordinal(0, 99))
+    every = GridView({"a": 100}, weight=1000)
+    assert added(table, users=2_000, epsilon=0.5, fitted=[every]) == []
 
 
 def test_missing_values_keep_their_own_cell():

@@ -37,9 +37,7 @@ class ExactWeights:
         )
 
 
-def exact_weights(
-    asked: Asked, views: Sequence[CellView], evidence: frozenset[int] = frozenset()
-) -> ExactWeights:
+def exact_weights(asked: Asked, views: Sequence[CellView], evidence: frozenset[int] = frozenset()) -> ExactWeights:
     """For every column weights that reproduce it, where there are any; views that are evidence only have none."""
     total = [np.zeros((view.means.size, asked.columns)) for view in views]
     exact = np.ones(asked.columns, dtype=bool)

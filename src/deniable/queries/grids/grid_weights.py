@@ -172,9 +172,7 @@ def plan_grids(
 
     def solve(table: tuple[Table, Design, Sequence[Column]], effective: float) -> Solved:
         known = (learnt or {}).get(table[0].name)
-        return solve_grid(
-            *table, effective, unbiased=unbiased, exact_first=exact_first, learnt=known, reporting=users
-        )
+        return solve_grid(*table, effective, unbiased=unbiased, exact_first=exact_first, learnt=known, reporting=users)
 
     solved = [solve(table, users) for table in asked]
     if len(asked) > 1 and any(grid.assumes for grid in solved):

@@ -8,7 +8,9 @@ with the part s for other questions, the workload is left with 1 − s of the re
 multiply.
 
 An attribute is cut into all of its values if reports show so many: then nothing is assumed about it. Long ranges would
-be sums of many values, so that a second view has runs of them. Otherwise there are as many cells as reports show.
+be sums of many values, so that a second view has runs of them. Otherwise there are as many cells as reports show, and
+where `hio` is a rival a view of all values as evidence: it finds the few values that hold many rows
+(`unshown_values.py`).
 Where there are few attributes, or `hio` would spend more than the least share, pairs of attributes get a view, too. A
 fitted view that is as fine counts as one of these.
 """
@@ -64,7 +66,9 @@ class OtherViews:
         wished = [
             GridView({name: cut})
             for name, domain in self._domains.items()
-            for cut in self._cuts(domain, followed[name], self.seen.get(name))
+            for cut in self._cuts(
+                domain, followed[name], self.seen.get(name), values_fitted=self._shows_all(fitted, name)
+            )
         ]
         if self._like_hio * len(wished) >= LEAST_FOR_OTHERS or len(self._domains) <= FEW_ATTRIBUTES:
             wished += self._pairs()
@@ -113,12 +117,24 @@ class OtherViews:
         share = max(min(self._like_hio, self.most), LEAST_FOR_OTHERS / len(self.table.private))
         return finer_cells(self.epsilon, self.users * share, most)
 
-    def _cuts(self, domain: Private, followed: tuple[int, ...], seen: Floats | None) -> list[Cut]:
-        """How one attribute is cut: into all values, also into runs of them, or into as many cells as reports show."""
+    def _shows_all(self, fitted: Sequence[GridView], name: str) -> bool:
+        """Whether the workload asks for every value of an attribute, and a view of its own answers that."""
+        size = self._domains[name].size
+        return any(view.axes.keys() == {name} and len(view.axes[name].places(size)) == size for view in fitted)
+
+    def _cuts(
+        self, domain: Private, followed: tuple[int, ...], seen: Floats | None, *, values_fitted: bool
+    ) -> list[Cut]:
+        """How one attribute is cut: into all values, and into runs of them, or into as many cells as reports show.
+
+        Next to such cells a view of all values would be evidence only. If it answers the workload, there are none.
+        """
         if isinstance(domain, Categorical):
             return [Cells(domain.size)]
         values = with_own_cell(Cells(domain.size), domain)
         if domain.size > self._shown(MOST_VALUES):
+            if values_fitted:
+                return [values]
             coarser = finer_cut(domain, followed, seen, self._shown(MOST_FINER))
             return [coarser, values] if domain.size <= MOST_VALUES and self._is_rival else [coarser]
         if domain.size <= FEW_VALUES:

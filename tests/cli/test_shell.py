@@ -63,8 +63,8 @@ def test_a_semicolon_within_quotes_does_not_end_a_question(capsys):
 
 @pytest.fixture(scope="module")
 def grid_folder(tmp_path_factory):
-    people = dn.Table("people", age=dn.Ordinal(0, 99))
-    fitted = dn.fit(people, epsilon=1.0, users=5_000, workload=["SELECT COUNT(*) FROM people WHERE age < 18"])
+    people, minors = dn.Table("people", age=dn.Ordinal(0, 99)), "SELECT COUNT(*) FROM people WHERE age < 18"
+    fitted = dn.fit(people, epsilon=1.0, users=5_000, workload=[minors], only_workload=True)
     parent = tmp_path_factory.mktemp("grid")
     frame = {"uid": range(5_000), "age": [7, 70] * 2_500}
     fitted.collection.perturb(people=frame, out=parent / "reports", source=dn.SeededSource(1), simulation=True)

@@ -35,7 +35,7 @@ OTHERS, OTHERS_IN_JOINS = 1.25, 1.08
 LARGEST_FACTOR = 10.0
 LEAST_FOR_OTHERS = 0.075
 """The part of the reports that other questions get, if that factor allows it."""
-MOST_VALUES = 1_000
+MOST_SHOWN_VALUES = 1_000
 """An attribute with more values is never cut into all of them."""
 MOST_PAIRED = 200
 """Two attributes are cut into no more cells together."""
@@ -109,8 +109,12 @@ class OtherViews:
 
     @property
     def _is_rival(self) -> bool:
-        """Whether `hio` would spend much on questions about single attributes."""
-        return self._like_hio * len(self.table.private) >= LEAST_FOR_OTHERS
+        """Whether `hio` would spend much on questions about single attributes, and they get half of that at least.
+
+        In joins they do not, and two views of little would both say little.
+        """
+        attributes = len(self.table.private)
+        return LEAST_FOR_OTHERS <= self._like_hio * attributes <= self.most
 
     def _shown(self, most: int) -> int:
         """How many cells the reports of a view show."""
@@ -132,11 +136,11 @@ class OtherViews:
         if isinstance(domain, Categorical):
             return [Cells(domain.size)]
         values = with_own_cell(Cells(domain.size), domain)
-        if domain.size > self._shown(MOST_VALUES):
+        if domain.size > self._shown(MOST_SHOWN_VALUES):
             if values_fitted:
                 return [values]
             coarser = finer_cut(domain, followed, seen, self._shown(MOST_FINER))
-            return [coarser, values] if domain.size <= MOST_VALUES and self._is_rival else [coarser]
+            return [coarser, values] if domain.size <= MOST_SHOWN_VALUES and self._is_rival else [coarser]
         if domain.size <= FEW_VALUES:
             return [values]
         runs = Cells(tuple(sorted({*range(0, domain.size, round(math.sqrt(domain.size))), *followed})))

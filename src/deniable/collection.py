@@ -296,6 +296,7 @@ def plan(
     rows: RowsGiven = None,
     matching: MatchingGiven = None,
     after: Any = None,
+    alike: bool = False,
     advance: Callable[[float], None] | None = None,
     **settings: Any,
 ) -> Proposal[Collection]:
@@ -305,7 +306,10 @@ def plan(
     collected. Arguments are those of `fit`. With `after`, the database of a first group of users, the design is for the
     rest: cells, views and their probabilities follow what the first group's reports say about where rows are. Nobody
     may report in both groups; `connect([first, second])` answers over both, and `.looks` are the errors to expect of
-    that. `advance` is called with the part of the work that was done since it was last called. Sets of cells
+    that. Say `alike` here and there if chance decides who is in the first group, such as a hash of the user id: then
+    each group says something about all users, and errors are smaller.
+
+    `advance` is called with the part of the work that was done since it was last called. Sets of cells
     (`oracle="subset"`) are proposed where these questions are forecast to get smaller errors with them.
 
     >>> import deniable as dn
@@ -335,11 +339,13 @@ def plan(
     options: dict[str, Any] = {"only_workload": only_workload, "others": others, **expected}
     told = advance or ignored
     if after is None:
+        if alike:
+            raise InvalidParameter("alike", "is about groups of users, and there is one", "Give after=, too.")
         fitted = fit_grids(start, users, workload, **options, advance=lambda part: told(0.8 * part))
         return with_best_oracle(propose(start, fitted), **expected, advance=lambda part: told(0.2 * part))
     if after.collection.tables != start.tables:
         raise InvalidParameter("after", "is about other tables", "Plan the rest for the tables of the first look.")
-    return propose_after(after, start, users, workload, **options, advance=told)
+    return propose_after(after, start, users, workload, **options, alike=alike, advance=told)
 
 
 def _with_grids(tables: Any, epsilon: float | None, settings: Mapping[str, Any]) -> Collection:

@@ -22,7 +22,8 @@ from deniable.engines.reports.remote_folders import is_address
 from deniable.engines.reports.shared_users import check_disjoint, shared_users
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.growing_database import GrowingDatabase
-from deniable.queries.answers.added_groups import added_carriers, added_models, added_moments
+from deniable.queries.answers.added_groups import GroupPart, Together, added_carriers, plain_groups
+from deniable.queries.answers.alike_groups import NOT_ALIKE, alike_groups
 from deniable.queries.answers.answer_options import AnswerOptions
 from deniable.queries.answers.effective_users import effective_users
 from deniable.queries.answers.estimation import answer
@@ -45,14 +46,15 @@ __all__ = ["Database", "JointDatabase", "connect"]
 class JointDatabase(Database):
     """Several groups of users over the same tables, each collected under its own design, answered together.
 
-    Make one with `connect([first, second])`. `plan` is about the last of `groups`.
+    Make one with `connect([first, second])`. `plan` is about the last of `groups`, and `alike` says whether chance
+    decided who is in which.
     """
 
-    __slots__ = ("groups",)
+    __slots__ = ("alike", "groups")
 
-    def __init__(self, groups: Sequence[Database]) -> None:
+    def __init__(self, groups: Sequence[Database], *, alike: bool = False) -> None:
         super().__init__(groups[-1].engine, groups[-1].dimensions)
-        self.groups = tuple(groups)
+        self.groups, self.alike = tuple(groups), alike
 
     def _plain_answer(self, text: str, options: AnswerOptions) -> Result:
         """Answer a question over all users, each under her own design. See `Database.sql`."""
@@ -62,24 +64,29 @@ class JointDatabase(Database):
         if parts[0].plan.keyed is not None:
             problem = "several groups of users cannot be joined with another population"
             raise QueryRefused(problem, "Ask each group of .groups.")
-        question, moments = parts[0].plan.question, [part.moments for part in parts]
-        models = [part.model for part in parts]
+        question, together = parts[0].plan.question, self._together(parts)
         tables = [self.collection[name] for name in question.tables]
         single_rows = all(table.many is None for table in tables) and not any(part.plan.biases for part in parts)
         result = answer(
             question,
-            added_moments(moments, models),
+            together.moments,
             options,
             single_rows=single_rows,
             rows_per_user=float(np.prod([table.many or 1 for table in tables])),
-            model=added_models(moments, models),
+            model=together.model,
             effective=added_carriers(
-                moments, [effective_users(part.plan, part.moments, single_rows=single_rows) for part in parts]
+                [part.moments for part in parts],
+                [effective_users(part.plan, part.moments, single_rows=single_rows) for part in parts],
             ),
         )
-        notes = (*result.notes, GUARDED) if any(part.contradicted for part in parts) else result.notes
+        guards = [GUARDED] * any(part.contradicted for part in parts) + [NOT_ALIKE] * together.differ
+        notes = (*result.notes, *guards)
         coins = dict.fromkeys(note for group in self.groups for note in group._drawn.notes(question.tables))
         return replace(result, notes=(*notes, *coins), simulation=self.simulation)
+
+    def _together(self, parts: Sequence[GroupPart], *, one_weight: bool = False) -> Together:
+        """What the reports of all groups say about a question."""
+        return alike_groups(parts, one_weight=one_weight) if self.alike else plain_groups(parts)
 
     def influence(
         self,
@@ -92,11 +99,15 @@ class JointDatabase(Database):
     ) -> tuple[Influence, ...]:
         """How far one lying user, of whichever group, moves each answer. See `Database.influence`."""
         plans = [group.plan(text, weights=weights, sums=sums, unbiased=unbiased) for group in self.groups]
-        moments = added_moments([group._moments(plan) for group, plan in zip(self.groups, plans, strict=True)])
+        parts = [group._read(plan) for group, plan in zip(self.groups, plans, strict=True)]
+        together = self._together(parts)
         from deniable.queries.forecasts.influence import over_groups
 
         return over_groups(
-            [group._influences(plan, moments, exact=exact) for group, plan in zip(self.groups, plans, strict=True)]
+            [
+                group._influences(part.plan, together.moments, exact=exact, weights=weights)
+                for group, part, weights in zip(self.groups, parts, together.weights, strict=True)
+            ]
         )
 
     def explain(
@@ -124,14 +135,14 @@ class JointDatabase(Database):
         for group in groups:
             reports.update(group.reports)
         influences = self.influence(text, **options)
-        return Explanation(over_all_groups(answering, assumed), reports, influences, groups=groups)
+        return Explanation(over_all_groups(answering, assumed, alike=self.alike), reports, influences, groups=groups)
 
     def _prefixes(self, text: str, options: AnswerOptions) -> Prefixes:
         """See `Database._prefixes`: users of all groups, added up."""
         parts = [group._prefixes(text, options) for group in self.groups]
-        moments = [part.moments for part in parts]
-        model = added_models(moments, [part.model for part in parts])
-        return Prefixes(added_moments(moments), model, all(part.single_rows for part in parts))
+        together = self._together(parts, one_weight=True)
+        single_rows = all(part.single_rows for part in parts)
+        return Prefixes(parts[-1].plan, together.moments, together.model, single_rows)
 
     def close(self) -> None:
         """Give back what the engines keep."""
@@ -139,10 +150,10 @@ class JointDatabase(Database):
             group.close()
 
     def __repr__(self) -> str:
-        return f"JointDatabase({'; '.join(map(repr, self.groups))})"
+        return f"JointDatabase({'; '.join(map(repr, self.groups))}{'; alike' * self.alike})"
 
 
-def _connect_groups(reports: Sequence[Any], engine: Any, **options: Any) -> JointDatabase:
+def _connect_groups(reports: Sequence[Any], engine: Any, *, alike: bool, **options: Any) -> JointDatabase:
     """Groups of reports as one database, if they are about the same tables and share nobody."""
     groups = [connect(group, engine=engine, **options) for group in reports]
     shared_by: Callable[[Sequence[Mapping[str, Any]]], int] = shared_users
@@ -151,7 +162,7 @@ def _connect_groups(reports: Sequence[Any], engine: Any, **options: Any) -> Join
 
         shared_by = shared_spark_users
     check_disjoint([(group.collection, group.simulation, group.engine.stores) for group in groups], shared_by)
-    return JointDatabase(groups)
+    return JointDatabase(groups, alike=alike)
 
 
 def connect(
@@ -162,6 +173,7 @@ def connect(
     engine: Any = None,
     collection: Collection | None = None,
     spill: str | Path | None = None,
+    alike: bool = False,
 ) -> Database:
     """Open a folder that `Collection.perturb` wrote, or what it returned.
 
@@ -180,7 +192,8 @@ def connect(
 
     A list of folders of different specifications opens several groups of users, collected under different designs for
     the same tables (`plan(after=…)`), and answers over all of them. Nobody may be in two groups; this is checked, by
-    Spark if that is the engine.
+    Spark if that is the engine. With `alike` you state that chance decided who is in which group, such as a hash of the
+    user id: each group then says something about all users, and one with little noise answers for one with much.
 
     An `engine` of your own (`deniable.engines.engine.Engine` says what it needs) holds its reports already: leave
     `reports` out.
@@ -193,12 +206,15 @@ def connect(
     """
     if isinstance(reports, (list, tuple)) and engine is None and _same_specification(reports):
         source = ReportSource([_path(part) for part in reports], memory_limit, spill)
+        _check_groups(alike, False)
         return _growing(source, dimensions)
+    _check_groups(alike, isinstance(reports, (list, tuple)))
     if isinstance(reports, (list, tuple)):
         if isinstance(engine, Engine) or collection is not None:
             problem = "in a list are opened by DuckDB or Spark, each under the specification next to it"
             raise InvalidParameter("reports", problem, "Leave out collection, and engines of your own.")
-        return _connect_groups(reports, engine, dimensions=dimensions, memory_limit=memory_limit, spill=spill)
+        options: dict[str, Any] = {"dimensions": dimensions, "memory_limit": memory_limit, "spill": spill}
+        return _connect_groups(reports, engine, alike=alike, **options)
     reports = reports.path if isinstance(reports, Collected) else reports
     opened: Engine
     if isinstance(engine, Engine) and not isinstance(engine, type):
@@ -216,6 +232,12 @@ def connect(
     else:
         opened = open_local(reports, memory_limit=memory_limit, spill=spill)
     return Database(opened, _dimension_tables(opened.collection, dimensions or {}))
+
+
+def _check_groups(alike: bool, several: bool) -> None:
+    if alike and not several:
+        problem = "is about several groups of users, each under a design of its own"
+        raise InvalidParameter("alike", problem, "Leave it out: this is one collection.")
 
 
 def _growing(source: ReportSource, dimensions: Mapping[str, Any] | None) -> Database:

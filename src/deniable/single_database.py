@@ -182,8 +182,7 @@ class Database:
         # What is known without any report is consistent as it is.
         if consistent and any(part.views for table in plan.tables for part in table.parts):
             result = consistent_answer(plan, self._moments, result.answers, options)
-        of_guard = (GUARDED,) if contradicted else ()
-        notes = (*result.notes, *self._word_notes, *of_guard, *self._drawn.notes(plan.question.tables))
+        notes = (*result.notes, *self._word_notes, *[GUARDED] * contradicted, *self._drawn.notes(plan.question.tables))
         return replace(result, notes=notes, simulation=self.simulation)
 
     def _counts_once(self, plan: Plan) -> bool:
@@ -201,8 +200,7 @@ class Database:
             )
 
         plan = self.revised(self._plans.get(("prefixes", text, options.weights), made))
-        moments = self._moments(plan)
-        return Prefixes(moments, model_spread(plan, moments), self._counts_once(plan))
+        return Prefixes(*self._read(plan)[:3], self._counts_once(plan))
 
     def _part(self, text: str, options: AnswerOptions, *, guard: bool, alone: bool) -> ReportedPart:
         """What the reports say about a question; unless it is for this answer `alone`, no more than it asks."""
@@ -210,19 +208,21 @@ class Database:
         plan = self._sharper.get(plan, lambda: with_known_spread(plan)) if alone else plan
         for name in rows_of_reports(plan, self.stores):
             check_believed(name, self.stores, self.refused)
-        moments = self._moments(plan)
-        model = model_spread(plan, moments)
-        if model is None or not guard:
-            return ReportedPart(plan, moments, model, False)
-        return ReportedPart(plan, *self._guarded(plan, moments, model))
+        return self._guarded(self._read(plan)) if guard else self._read(plan)
 
-    def _guarded(self, plan: Plan, moments: Moments, model: Floats) -> tuple[Moments, Floats, bool]:
+    def _read(self, plan: Plan) -> ReportedPart:
+        """What the reports say under a plan."""
+        moments = self._moments(plan)
+        return ReportedPart(plan, moments, model_spread(plan, moments), False)
+
+    def _guarded(self, read: ReportedPart) -> ReportedPart:
         """Moments that do not contradict what cells show without any assumption, where they show something."""
-        bounds = self._bounds.get(plan, lambda: bounding_plans(plan, self._learnt.by_table))
-        if bounds is None:
-            return moments, model, False
+        plan, moments, model, _ = read
+        bounds = None if model is None else self._bounds.get(plan, lambda: bounding_plans(plan, self._learnt.by_table))
+        if bounds is None or model is None:
+            return read
         low, high = (self._moments(bound) for bound in (bounds.low, bounds.high))
-        return guarded(moments, model, low, high, bounds.ends, plan.measured)
+        return ReportedPart(plan, *guarded(moments, model, low, high, bounds.ends, plan.measured))
 
     def _moments(self, plan: Plan) -> Moments:
         return with_others(plan, lambda part: self._pairs.moments(part, self.dimensions))
@@ -315,9 +315,10 @@ class Database:
         counting, rounds = rows_of_reports(plan, self.stores), rounds_in_words(plan.collection, text, forecast.users)
         return Explanation(forecast, counting, liars, rounds)
 
-    def _influences(self, plan: Plan, moments: Moments, *, exact: bool) -> tuple[Influence, ...]:
+    def _influences(self, plan: Plan, moments: Moments, *, exact: bool, **more: Floats) -> tuple[Influence, ...]:
         users = users_a_round(self.stores, plan.question.tables, rounds=self.collection.rounds is not None)
-        return influences(plan, moments, users, coins=reported_coins(self.engine, plan, exact=exact), exact=exact)
+        coins = reported_coins(self.engine, plan, exact=exact)
+        return influences(plan, moments, users, coins=coins, exact=exact, **more)
 
     def influence(
         self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False, exact: bool = False

@@ -53,6 +53,12 @@ def test_a_first_group_chooses_the_design_of_the_rest_and_both_are_asked(tmp_pat
     young += collected(dn.Collection.load(tmp_path / "rest.toml"), late, second, 2)
     (row,) = map(json.loads, printed("query", first, second, YOUNG, "--json").splitlines())
     assert abs(row["n"] - young) < 5 * row["n_stderr"]
+    (alike,) = map(json.loads, printed("query", first, second, YOUNG, "--json", "--alike").splitlines())
+    assert abs(alike["n"] - young) < 5 * alike["n_stderr"]
+    assert alike["n_stderr"] < row["n_stderr"]
+    assert "several groups of users" in refusal("query", first, YOUNG, "--alike")
+    assert "errors are" in printed("plan", *asked, "--after", first, "--alike", "-o", tmp_path / "alike.toml")
+    assert "there is one" in refusal("plan", *asked, "--alike", "-o", tmp_path / "alone.toml")
     assert printed("query", first, second, "-f", tmp_path / "q.sql") == printed("query", first, second, YOUNG)
     collected(dn.Collection.load(tmp_path / "rest.toml"), np.arange(10), tmp_path / "again", 3)
     assert "10 users in more than one group" in refusal("query", first, tmp_path / "again", YOUNG)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deniable.cli.query_options import open_reports
+from deniable.cli.query_options import alike_option, open_reports
 from deniable.cli.rows_options import given_matchings, given_rows, matchings_option, rows_option
 from deniable.cli.sql_text import questions_about
 from deniable.cli.terminal import WHOLE, count, progress, show, table
@@ -47,6 +47,7 @@ others_option = click.option(
     type=click.Path(file_okay=False),
     help="Reports of a first group of users: plan for the rest by what these say.",
 )
+@alike_option
 def plan(
     specification: str,
     queries: str,
@@ -57,6 +58,7 @@ def plan(
     rows_given: tuple[str, ...],
     matchings_given: tuple[str, ...],
     first: str | None,
+    alike: bool,
 ) -> None:
     """Propose a specification for your questions: begin here.
 
@@ -65,12 +67,13 @@ def plan(
     outside the workload, and writes the specification. It needs no data.
 
     With `--after`, the folder of a first group's reports, the specification is for the other users, and `--users` is
-    how many these are. Nobody may report in both groups; `deniable query FIRST SECOND` answers over both.
+    how many these are. Nobody may report in both groups; `deniable query FIRST SECOND` answers over both. Say `--alike`
+    here and there if chance decides who is in the first group, such as a hash of the user id.
 
     \b
     Example:
       deniable plan shop.toml questions.sql --users 60000
-      deniable plan shop.toml questions.sql --users 54000 --after first/
+      deniable plan shop.toml questions.sql --users 54000 --after first/ --alike
     """
     from deniable.collection import plan as planned
 
@@ -92,6 +95,7 @@ def plan(
             rows=rows,
             matching=given_matchings(matchings_given),
             after=looked,
+            alike=alike,
             advance=lambda part: advance(part * WHOLE),
         )
     _show_fit(proposal.fitted)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from deniable.cli.answer_output import as_json, show_table
-from deniable.cli.query_options import open_reports, query_options
+from deniable.cli.query_options import alike_option, open_reports, query_options
 from deniable.cli.sql_text import sql_text
 from deniable.errors import BadInput
 from deniable.queries.answers.plain_rows import as_csv
@@ -20,6 +20,7 @@ from deniable.queries.answers.result import Result
 @click.argument("given", nargs=-1, required=True, metavar="REPORTS... [SQL]")
 @click.option("-f", "--file", "path", type=click.Path(dir_okay=False), help="Read the SQL from a file.")
 @query_options
+@alike_option
 @click.option("--compare", "compared", metavar="COLUMN", help="Compare the groups of a column, every two of them.")
 @click.option("--json", "json_wanted", is_flag=True, help="Print one JSON object per row.")
 @click.option("--csv", "csv_wanted", is_flag=True, help="Print comma-separated values.")
@@ -37,6 +38,7 @@ def query(
     plot: str | None,
     engine: str,
     compared: str | None,
+    alike: bool,
     **chosen: Any,
 ) -> None:
     """Answer SQL from reports, with an error for every number.
@@ -48,8 +50,9 @@ def query(
 
     Several folders of one specification, or a quoted pattern such as "reports/2024-*", are one collection. Folders of
     different specifications are groups of users that were asked under different designs (`deniable plan --after`): each
-    user in one group only, which is checked, and the answer is over all of them. Folders may be addresses (s3://, gs://,
-    hdfs://) that pyarrow can read.
+    user in one group only, which is checked, and the answer is over all of them. If chance decided who is in which
+    group, such as a hash of the user id, say --alike: each group then says something about all users. Folders may be
+    addresses (s3://, gs://, hdfs://) that pyarrow can read.
 
     With --compare a question with one answer is asked in the groups of a column, and every two groups are compared;
     one error rate holds for all comparisons together.
@@ -58,7 +61,7 @@ def query(
     Example:
       deniable query reports/ "SELECT COUNT(*) FROM users WHERE age < 30"
       deniable query hdfs:///reports --engine spark=yarn @question.sql
-      deniable query first/ second/ "SELECT COUNT(*) FROM users WHERE age < 30"
+      deniable query first/ second/ --alike "SELECT COUNT(*) FROM users WHERE age < 30"
       deniable query reports/ --compare city "SELECT AVG(age) FROM users"
     """
     from deniable.queries.answers.answer_options import AnswerOptions
@@ -77,7 +80,7 @@ def query(
 
         check_ending(plot)
         require_plotting()
-    database = open_reports(reports, dimensions, engine)
+    database = open_reports(reports, dimensions, engine, alike=alike)
     if compared is None:
         answers: Iterable[Result] = database.statements(text, options)
     else:

@@ -40,6 +40,9 @@ dimension_option = click.option(
 engine_option = click.option(
     "--engine", default="duckdb", show_default=True, help="duckdb, or spark[=master], such as spark=local[4]."
 )
+alike_option = click.option(
+    "--alike", is_flag=True, help="Chance decides who is in which group of users: each says something about all."
+)
 
 
 def query_options(command: F) -> F:
@@ -64,7 +67,7 @@ def query_options(command: F) -> F:
     return command
 
 
-def open_reports(reports: Sequence[str], dimensions: tuple[str, ...], engine: str) -> Database:
+def open_reports(reports: Sequence[str], dimensions: tuple[str, ...], engine: str, *, alike: bool = False) -> Database:
     """The database of a folder, or of several groups of users; refused reports are counted on stderr."""
     from deniable.database import connect
 
@@ -77,7 +80,7 @@ def open_reports(reports: Sequence[str], dimensions: tuple[str, ...], engine: st
             raise BadInput(f"dimension {name!r} is given twice. Nothing was read. Name each once.")
         paths[name] = path
     opened = reports[0] if len(reports) == 1 else list(reports)
-    database = connect(opened, dimensions=paths, engine=_session(engine))
+    database = connect(opened, dimensions=paths, engine=_session(engine), alike=alike)
     for name, refused in database.refused.items():
         for reason, count in refused.items():
             click.echo(f"{name}: {counted(count, 'report')} refused: {reason}", err=True)

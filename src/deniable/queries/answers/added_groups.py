@@ -8,8 +8,8 @@ group allow adds up to what they allow of all users; a group that assumes nothin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,11 +18,47 @@ from deniable.queries.answers.added_biases import products_of_both
 from deniable.queries.answers.allowed import Allowed
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.answers.guard import variances
+from deniable.queries.planning.plan import Plan
+
+
+class GroupPart(Protocol):
+    """What one group's reports say about a question."""
+
+    @property
+    def plan(self) -> Plan:
+        """How they were read."""
+
+    @property
+    def moments(self) -> Moments:
+        """Sums over its users."""
+
+    @property
+    def model(self) -> Floats | None:
+        """Expected products of biases."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Together:
+    """What the reports of all groups say about a question."""
+
+    moments: Moments
+    model: Floats | None
+    weights: tuple[Floats, ...]
+    """By group and by row of all groups what each moment of a group is multiplied by."""
+    differ: bool = False
+    """Whether groups that were said to be alike are not, in some rows."""
+
+
+def plain_groups(parts: Sequence[GroupPart]) -> Together:
+    """The sums of all groups."""
+    groups, models = [part.moments for part in parts], [part.model for part in parts]
+    added = added_moments(groups, models)
+    return Together(added, added_models(groups, models), (np.ones_like(added.sums),) * len(parts))
 
 
 def added_moments(groups: Sequence[Moments], models: Sequence[Floats | None] | None = None) -> Moments:
     """The moments of all users, with what bounds say of them where `models` has the groups' model errors."""
-    keys, rows = _aligned(groups)
+    keys, rows = aligned(groups)
     width = groups[0].sums.shape[1]
     users, sums = np.zeros(len(keys)), np.zeros((len(keys), width))
     crosses, between = np.zeros((len(keys), width, width)), np.zeros((len(keys), width, width))
@@ -46,7 +82,7 @@ def added_moments(groups: Sequence[Moments], models: Sequence[Floats | None] | N
 
 def _allowed(groups: Sequence[Moments], models: Sequence[Floats | None]) -> Allowed:
     """What cells show of all users, where some group assumes something."""
-    keys, rows = _aligned(groups)
+    keys, rows = aligned(groups)
     shape = len(keys), groups[0].sums.shape[1]
     least, most = np.zeros(shape), np.zeros(shape)
     noise = np.zeros(shape), np.zeros(shape)
@@ -66,7 +102,7 @@ def _allowed(groups: Sequence[Moments], models: Sequence[Floats | None]) -> Allo
 
 def _unlimited(groups: Sequence[Moments], models: Sequence[Floats | None]) -> tuple[tuple[Floats, Floats], ...]:
     """For each group its model errors before bounds limited them, in the rows of all groups, and those limits."""
-    keys, rows = _aligned(groups)
+    keys, rows = aligned(groups)
     width = groups[0].sums.shape[1]
     of_groups = []
     for moments, model, mine in zip(groups, models, rows, strict=True):
@@ -83,7 +119,7 @@ def added_models(groups: Sequence[Moments], models: Sequence[Floats | None]) -> 
     """Expected products of the biases of all users' moments; None where no group assumes anything."""
     if all(model is None for model in models):
         return None
-    keys, rows = _aligned(groups)
+    keys, rows = aligned(groups)
     width = groups[0].sums.shape[1]
     total: Floats = np.zeros((len(keys), width, width))
     for model, mine in zip(models, rows, strict=True):
@@ -99,7 +135,7 @@ def added_carriers(groups: Sequence[Moments], carriers: Sequence[Floats | None])
     """How many users carry the variance of each moment: those of all groups; None where they are always enough."""
     if any(each is None for each in carriers):
         return None
-    keys, rows = _aligned(groups)
+    keys, rows = aligned(groups)
     total = np.zeros((len(keys), groups[0].sums.shape[1]))
     for each, mine in zip(carriers, rows, strict=True):
         if each is not None:
@@ -107,7 +143,7 @@ def added_carriers(groups: Sequence[Moments], carriers: Sequence[Floats | None])
     return total
 
 
-def _aligned(groups: Sequence[Moments]) -> tuple[tuple[tuple[Any, ...], ...], list[Integers]]:
+def aligned(groups: Sequence[Moments]) -> tuple[tuple[tuple[Any, ...], ...], list[Integers]]:
     """All keys in the order in which they first occur, and where the rows of each group are among them."""
     numbers: dict[tuple[Any, ...], int] = {}
     rows = [

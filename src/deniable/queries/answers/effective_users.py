@@ -32,7 +32,7 @@ from deniable.arrays import Floats
 from deniable.mechanisms.frequency_oracle import second_moments
 from deniable.queries.answers.estimation import FEW_USERS, Moments
 from deniable.queries.planning.plan import Plan
-from deniable.queries.weights.table_plan import PartPlan, ViewWeights
+from deniable.queries.weights.table_plan import PartPlan, TablePlan, ViewWeights
 
 _NOISE = 1e-9
 
@@ -42,8 +42,7 @@ def effective_users(plan: Plan, moments: Moments, *, single_rows: bool) -> Float
 
     None if they are enough in any case, or if nothing is drawn: without noise, views, or a choice among rows.
     """
-    views = [view for table in plan.tables for part in table.parts for view in part.views]
-    if single_rows and all(view.probability == 1.0 and view.q == 0.0 for view in views):
+    if single_rows and plan.is_free_of_noise:
         return None
     shares = effective_shares(plan, float(moments.users.min(initial=math.inf)))
     if shares is None:
@@ -72,18 +71,33 @@ def effective_shares(plan: Plan, users: float) -> Floats | None:
     return np.where(np.isnan(shares), math.inf, shares)
 
 
+def expected_noise(plan: Plan) -> Floats:
+    """private groups × moments: what the randomiser adds to the variance, per user, whatever views are drawn."""
+    terms = plan.term_table
+    means, squares = np.ones(terms.size), np.ones(terms.size)
+    for table, columns in zip(plan.tables, terms.columns.T, strict=True):
+        a, _, _, bb, _ = _table_expectations(plan, table)[:, columns]
+        means, squares = means * bb, squares * a
+    return terms.summed(terms.coefficients**2 * np.maximum(squares - means, 0.0))
+
+
 def _terms(plan: Plan) -> tuple[Floats, Floats]:
     """For every term what it adds to the variance, per user, and the share of users who carry that."""
     terms = plan.term_table
     products = np.ones((5, terms.size))
     for table, columns in zip(plan.tables, terms.columns.T, strict=True):
-        slot = np.prod([_expectations(part) for part in table.parts], axis=0)
-        products *= _summed_slots(slot, plan.collection[table.table].tau)[:, columns]
+        products *= _table_expectations(plan, table)[:, columns]
     a, aa, b, bb, ab = products
     mean = np.maximum(a - b**2, 0.0)
     square = np.maximum(aa + 4 * b**2 * bb - 4 * b * ab + 2 * b**2 * a - 3 * b**4, mean**2)
     known = mean <= _NOISE * b**2  # without any report, but for rounding
     return np.where(known, 0.0, terms.coefficients**2 * mean), np.where(known, 1.0, mean**2 / square)
+
+
+def _table_expectations(plan: Plan, table: TablePlan) -> Floats:
+    """E[A], E[A²], E[B], E[B²] and E[AB] of a user's contribution, for every column of a table."""
+    slot = np.prod([_expectations(part) for part in table.parts], axis=0)
+    return _summed_slots(slot, plan.collection[table.table].tau)
 
 
 def _summed_slots(slot: Floats, tau: int) -> Floats:

@@ -39,6 +39,7 @@ CLOSE_MODE = "{}: {} cannot be told from the most frequent value"
 class Prefixes:
     """What reports say of all prefix counts of an expression, in every group."""
 
+    plan: Plan
     moments: Moments
     model: Floats | None
     single_rows: bool

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from deniable.arrays import Floats
 from deniable.checks import is_number
 from deniable.errors import InvalidParameter
 from deniable.tables.schema.attributes import Table
@@ -41,6 +42,8 @@ class Assumption:
     """The share of rows that meet a question's conditions; None: as many as if rows were spread evenly …"""
     times: float = 1.0
     """… times this."""
+    seen: Mapping[str, Mapping[str, Floats]] = field(default_factory=dict, compare=False)
+    """Where nobody says how many match: by table and attribute, the part of the rows at each value."""
 
     def rows_of(self, table: Table) -> float:
         """Rows per user who reports."""

@@ -46,7 +46,7 @@ def _even_moments(asked: FunctionsAsked, collection: Specification, name: str) -
     means = columns[: asked.functions]
     squares, products = np.outer(means, means), np.outer(means, means)
     left, right = np.array(list(asked.pairs), dtype=np.int64).reshape(-1, 2).T
-    shares = EvenShares(collection.design_of(name), None, {})
+    shares = EvenShares(collection.design_of(name), (), None, {})
     drawn = [PartMoments.of(part, shares, left, right).randomised for part in asked.plan.parts]
     squares[left, right] = np.prod(drawn, axis=0)
     products[left, right] = columns[[asked.pairs[pair] for pair in asked.pairs]]

@@ -120,25 +120,39 @@ def _product(first: tuple[float, float], second: tuple[float, float]) -> tuple[f
 
 
 def influences(
-    plan: Plan, moments: Moments, users: int, *, coins: ReportedCoins | None = None, exact: bool = False
+    plan: Plan,
+    moments: Moments,
+    users: int,
+    *,
+    coins: ReportedCoins | None = None,
+    exact: bool = False,
+    weights: Floats | None = None,
 ) -> tuple[Influence, ...]:
     """For every output, in the first private group: ratios are moved as their derivative at its moments says.
 
+    `weights` are what moments of these users are multiplied by, rows × moments: the largest ones count.
     `coins` are those of the users of a single table, where they are assigned. Where rounds rotate, whoever answers
     stands for several people, also if he lies.
     """
-    sums: Floats = moments.sums[moments.private == 0].sum(axis=0)
-    return influences_at(plan, sums, users, coins=coins, exact=exact)
+    mine = moments.private == 0
+    factors = None if weights is None or not mine.any() else weights[mine].max(axis=0)
+    return influences_at(plan, moments.sums[mine].sum(axis=0), users, coins=coins, exact=exact, factors=factors)
 
 
 def influences_at(
-    plan: Plan, sums: Floats, users: int, *, coins: ReportedCoins | None = None, exact: bool = False
+    plan: Plan,
+    sums: Floats,
+    users: int,
+    *,
+    coins: ReportedCoins | None = None,
+    exact: bool = False,
+    factors: Floats | None = None,
 ) -> tuple[Influence, ...]:
     """`influences` for sums that are known, or do not matter because every output is one of them."""
     listed, scale = [], stands_for(plan.collection.rounds)
     known = coins if coins is not None and len(plan.tables) == 1 else {}
     for output in plan.question.outputs:
-        slopes = gradient_at(output.formula, sums[None, :])[0]
+        slopes = gradient_at(output.formula, sums[None, :])[0] * (1.0 if factors is None else factors)
         reaches = _reaches(plan, slopes * scale, known, exact=exact)
         bound, tried, mean, worst = (sum(amount[index] for amount in map(_ranges, reaches)) for index in range(4))
         assigned = plan.collection.coins == ASSIGNED

@@ -25,7 +25,16 @@ SHOWN_AXES = (VALUE, CELLS, POINTS)
 
 
 def tilt_of(plan: Plan, assumed: Assumption) -> Tilt:
-    """Where rows are if as many match as assumed; nothing if that is as if spread evenly, or conditions are not one."""
+    """Where rows are if as many match as assumed, or where they were seen.
+
+    Nothing if that is as if spread evenly, or conditions are not one.
+    """
+    if assumed.matching is None and assumed.seen:
+        return {
+            (table, name): density * density.size
+            for table, mine in assumed.seen.items()
+            for name, density in mine.items()
+        }
     terms = [term for moment in plan.question.moments for term in moment.terms]
     if not terms or len(plan.private_groups) > 1 or (assumed.matching is None and assumed.times == 1):
         return {}

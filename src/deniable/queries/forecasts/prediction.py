@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from deniable.arrays import Floats, Integers
+from deniable.arrays import Floats, Integers, digest
 from deniable.queries.answers.added_biases import products_of_both
 from deniable.queries.answers.model_error import model_covariance
 from deniable.queries.forecasts.assumed_rows import EVENLY, Assumption
@@ -83,11 +83,19 @@ class ExpectedMoments:
     """causes × groups × moments × moments: what each cause adds to the covariances."""
     model: Floats
     """groups × moments × moments: expected products of biases."""
+    users: float
+    """Those who report in all of its tables."""
+    spread: Floats
+    """groups × moments × moments: how differently users are worth, times their number."""
 
     def added(self, other: ExpectedMoments) -> ExpectedMoments:
         """Those of two groups of users together, who are independent, and whose biases may go the same way."""
         return ExpectedMoments(
-            self.sums + other.sums, self.steps + other.steps, products_of_both(self.model, other.model)
+            self.sums + other.sums,
+            self.steps + other.steps,
+            products_of_both(self.model, other.model),
+            self.users + other.users,
+            self.spread + other.spread,
         )
 
 
@@ -111,7 +119,7 @@ def expected_moments(plan: Plan, people: float, assumed: Assumption = EVENLY) ->
     users = people * assumed.reporting(plan.collection[table.table] for table in plan.tables)
     groups = np.unique(np.linspace(0, len(plan.private_groups) - 1, SAMPLED_GROUPS).astype(np.int64))
     pairs = TermPairs.of(plan, groups)
-    stages = _second_moments(pairs, plan, users, assumed)
+    stages, worth = _second_moments(pairs, plan, users, assumed)
     # Differences between stages of which only rounding is left are none.
     steps = np.diff(stages, axis=0)
     steps[np.abs(steps) < NEGLIGIBLE_VARIANCE * np.abs(stages).max(axis=0)] = 0.0
@@ -123,7 +131,10 @@ def expected_moments(plan: Plan, people: float, assumed: Assumption = EVENLY) ->
         steps = np.array([without_known(step, known) for step in steps])
     biases = model_covariance(plan, groups)
     model = np.zeros_like(steps[0]) if biases is None else (users * _relative_rows(plan, assumed)) ** 2 * biases
-    sums = users * expected_sums(plan, groups, assumed)
+    means = expected_sums(plan, groups, assumed)
+    sums = users * means
+    spread = worth - np.einsum("gi,gj->gij", means, means)
+    spread[np.abs(spread) < NEGLIGIBLE_VARIANCE * np.abs(worth)] = 0.0
     if model.any() and assumed.matching is not None and tilt_of(plan, assumed):
         answered = users * _expected_answers(plan, groups, assumed)
         model = with_told_bias(model, answered, sums, plan.question.counts)
@@ -131,7 +142,7 @@ def expected_moments(plan: Plan, people: float, assumed: Assumption = EVENLY) ->
     if plan.keyed is not None:
         others = expected_others(plan, groups, lambda other, chosen: users * expected_sums(other, chosen, assumed))
         steps = np.concatenate((steps, others[None]))
-    return ExpectedMoments(sums, steps, model)
+    return ExpectedMoments(sums, steps, model, users, users * spread)
 
 
 def predictions(plan: Plan, expected: ExpectedMoments) -> tuple[Prediction, ...]:
@@ -177,17 +188,18 @@ def _prediction(
     )
 
 
-def _second_moments(pairs: TermPairs, plan: Plan, users: float, assumed: Assumption) -> Floats:
-    """stages × groups × moments × moments: the expected product of two moments of one user."""
+def _second_moments(pairs: TermPairs, plan: Plan, users: float, assumed: Assumption) -> tuple[Floats, Floats]:
+    """The expected product of two moments of one user at each stage, and of what she is worth, by group and moments."""
     products = np.tile(pairs.coefficients, (len(CAUSES) + 1, 1))
-    between = np.zeros_like(pairs.coefficients)
+    worth, between = pairs.coefficients.copy(), np.zeros_like(pairs.coefficients)
     for number, table in enumerate(plan.tables):
         moments = _table_second_moments(plan, table, *pairs.columns(number), assumed)
         products *= moments.stages
+        worth *= moments.worth
         if table.parts[0].countable(plan.collection.reports_per_user(table.table), users):
             between += pairs.coefficients * moments.between * _others_means(pairs, plan, number, assumed)
     products[VIEWS:] -= between
-    return np.array([pairs.summed(product) for product in products])
+    return np.array([pairs.summed(product) for product in products]), pairs.summed(worth)
 
 
 def _others_means(pairs: TermPairs, plan: Plan, number: int, assumed: Assumption) -> Floats:
@@ -245,10 +257,11 @@ def _means_of(_plan: Plan) -> dict[tuple[object, ...], EvenMeans]:
 
 def _even(plan: Plan, table: TablePlan, columns: Integers, assumed: Assumption) -> EvenMeans:
     """Means of some columns of a table."""
-    known, key = _means_of(plan), (table.table, columns.tobytes(), assumed.matching, assumed.times)
+    weights = {name: tilt for (owner, name), tilt in tilt_of(plan, assumed).items() if owner == table.table}
+    weighed = tuple((name, digest(tilt)) for name, tilt in weights.items())
+    known, key = _means_of(plan), (table.table, columns.tobytes(), weighed)
     if key not in known:
         asked = [table.asked[column] for column in columns.tolist()]
-        weights = {name: tilt for (owner, name), tilt in tilt_of(plan, assumed).items() if owner == table.table}
         known[key] = EvenMeans.of(plan.collection[table.table], asked, weights)
     return known[key]
 
@@ -267,6 +280,8 @@ class _TableMoments:
 
     stages: Floats
     """E[W_i·W_j] at each stage: 0 as rows are, 1 truncated, 2 rounded, 3 viewed, 4 all."""
+    worth: Floats
+    """E[f_i·f_j], f being what her rows are worth."""
     between: Floats
     """The part of it that is due to differences between views, where a user reports one."""
 
@@ -300,4 +315,4 @@ def _table_second_moments(
     viewed = np.prod([part.viewed for part in parts], axis=0)
     randomised = np.prod([part.randomised for part in parts], axis=0)
     stages = np.array([*rowwise, tau * viewed + across, tau * randomised + across])
-    return _TableMoments(stages[:, which], parts[0].between[which])
+    return _TableMoments(stages[:, which], (rows**2 * over_rows)[which], parts[0].between[which])

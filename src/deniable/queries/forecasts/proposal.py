@@ -80,6 +80,7 @@ def propose_after(
     advance: Callable[[float], None],
     only_workload: bool,
     others: float | None,
+    alike: bool,
 ) -> Proposal[AnySpecification]:
     """A grid for the rest of the users, by what the reports of a first group say of where rows are.
 
@@ -102,7 +103,8 @@ def propose_after(
         start, first.users + fitted.users, workload, advance=lambda part: advance(0.8 * part), **kept
     ).collection
     assumed = assumed_by_question(start, rows, matching, len(fitted.questions))
-    looks = two_looks(first, GroupOfUsers(fitted.collection, fitted.users), unlooked, fitted.questions, seen, assumed)
+    second = GroupOfUsers(fitted.collection, fitted.users)
+    looks = two_looks(first, second, unlooked, fitted.questions, seen, assumed, alike=alike)
     advance(0.2)
     errors = {GRID: looks.two_looks, "one look": looks.one_look}
     return Proposal(fitted.collection, replace(fitted, errors=errors, users=looks.users), looks)

@@ -16,7 +16,7 @@ from deniable.queries.forecasts.assumed_rows import Assumption
 from deniable.queries.forecasts.matching_rows import SHOWN_AXES, axis_shares, tilt_of
 from deniable.queries.planning.plan import Plan
 from deniable.queries.weights.table_plan import CellWeights, PartPlan, TablePlan, ViewWeights
-from deniable.tables.designs.views import NUMBERED_CELLS, Design
+from deniable.tables.designs.views import NUMBERED_CELLS, WEIGHT, Design
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,8 @@ class EvenShares:
     """Where reports of a table lie among cells, given how many rows users have."""
 
     design: Design
+    sizes: tuple[int, ...]
+    """Of the domains of all attributes."""
     up: float | None
     """How likely a weight is rounded up; None where every report counts alike."""
     tilts: Mapping[int, Floats]
@@ -39,23 +41,33 @@ class EvenShares:
             for (owner, name), tilt in tilt_of(plan, assumed).items()
             if owner == table.table
         }
-        return cls(plan.collection.design_of(table.table), up, tilts)
+        sizes = tuple(domain.size for domain in described.domains)
+        return cls(plan.collection.design_of(table.table), sizes, up, tilts)
 
     def by_cell(self, view: ViewWeights) -> CellWeights:
-        """The weights of a view's cells; half of the reports have weight in plans, and as many as assumed here."""
+        """The weights of a view's cells; half of the reports have weight in plans, and as many as assumed here.
+
+        A plan that follows reports has shares that follow them, too: tilted ones are worked out anew where they can be.
+        """
         cells = view.by_cell()
         if (self.up in (None, 0.5) and not self.tilts) or view.cell_count > NUMBERED_CELLS:
             return cells
-        numbers, shares = cells.cells, cells.shares
-        for axis, level in reversed(list(zip(self.design.view(view.view).group.axes, view.levels, strict=True))):
+        axes = list(zip(self.design.view(view.view).group.axes, view.levels, strict=True))
+        anew = bool(self.tilts) and all(axis.kind in (*SHOWN_AXES, WEIGHT) for axis, _ in axes)
+        numbers, shares = cells.cells, np.ones_like(cells.shares) if anew else cells.shares
+        for axis, level in reversed(axes):
             numbers, node = np.divmod(numbers, axis.tree.cells(level))
             if self.up is not None and axis.rounds_weight and axis.tree.cells(level) > 1:
                 heavy = node >= axis.tree.cells(level) // 2
                 shares = shares * np.where(heavy, 2 * self.up, 2 * (1 - self.up))
+            if anew and axis.kind == WEIGHT:
+                shares = shares / axis.tree.cells(level)
+                continue
             tilt = self.tilts.get(axis.attribute)
-            if tilt is not None and axis.kind in SHOWN_AXES:
-                evenly = axis_shares(axis, level, np.ones(tilt.size))
-                shares = shares * (axis_shares(axis, level, tilt) / np.maximum(evenly, 1e-300))[node]
+            if axis.kind in SHOWN_AXES and (anew or tilt is not None):
+                ones = np.ones(self.sizes[axis.attribute])
+                evenly = ones.size if anew else np.maximum(axis_shares(axis, level, ones), 1e-300)
+                shares = shares * (axis_shares(axis, level, ones if tilt is None else tilt) / evenly)[node]
         return cells._replace(shares=shares)
 
 

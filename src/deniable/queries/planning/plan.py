@@ -66,6 +66,12 @@ class Plan:
     keyed: KeyFunctions | None = None
     """What another population's reports contribute, where one is joined."""
 
+    @property
+    def is_free_of_noise(self) -> bool:
+        """Whether reports show the cell of every view as it is, and nobody draws a view."""
+        views = [view for table in self.tables for part in table.parts for view in part.views]
+        return all(view.probability == 1.0 and view.q == 0.0 for view in views)
+
     def terms(self, group: int = 0, moment: int = 0) -> Iterator[PlannedTerm]:
         """The terms that a moment of a private group is the sum of.
 

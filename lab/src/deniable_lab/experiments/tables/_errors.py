@@ -15,6 +15,7 @@ from deniable.database import Database, connect
 from deniable.engines.duckdb.duckdb_session import open_duckdb
 from deniable.queries.answers.estimation import Moments, covariance
 from deniable.queries.answers.model_error import model_spread
+from deniable.queries.answers.quantile_answers import ReportedPart
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.plan import ASSUMED_USERS, Plan, make_plan
 from deniable.queries.question.formula import evaluate, moments_of
@@ -144,10 +145,8 @@ def moments_told(line: Line, database: Database, text: str) -> Told:
     """What the reports say about a question, asked as the line asks, with the guard that a database has."""
     plan = database.revised(plan_of(line, database.collection, text, users_of(database)))
     moments = database.engine.moments(plan, {}, counted=not line.paper)
-    model = model_spread(plan, moments)
-    if model is not None:
-        moments, model, _ = database._guarded(plan, moments, model)
-    return Told(plan, moments, model)
+    read = database._guarded(ReportedPart(plan, moments, model_spread(plan, moments), False))
+    return Told(plan, read.moments, read.model)
 
 
 def users_of(database: Database) -> int:

@@ -1,7 +1,8 @@
 """Two looks on drawn tables: a tenth of the users choose the design of the rest, next to one design for everybody.
 
 Nobody says beforehand what will be asked. Questions are ranges with constants from the data, round numbers, or
-anything, as in the rest of the zoo. Errors are those of answers over all users, forecast and measured.
+anything, as in the rest of the zoo. Errors are those of answers over all users, forecast and measured. Chance decides
+who is in the first group.
 """
 
 from __future__ import annotations
@@ -80,11 +81,12 @@ def measured_looks(case: Case, releases: int) -> MeasuredLooks:
         looked = connect(_reports(first, case, early, release))
         rest = plan(list(case.tables), None, epsilon=case.epsilon, users=int((~early).sum()), after=looked).collection
         groups = GroupOfUsers(first, int(early.sum())), GroupOfUsers(rest, int((~early).sum()))
-        looks = two_looks(*groups, unlooked, texts, densities(looked, rest), [NOTHING_SAID] * len(texts))
+        seen, assumed = densities(looked, rest), [NOTHING_SAID] * len(texts)
+        looks = two_looks(*groups, unlooked, texts, seen, assumed, alike=True)
         predicted += [float(np.sum(np.square(errors))) for errors in (looks.one_look, looks.two_looks)]
         everybody = np.ones(case.users, dtype=bool)
         alone = connect(_reports(unlooked, case, everybody, release))
-        both = connect([_reports(first, case, early, release), _reports(rest, case, ~early, release)])
+        both = connect([_reports(first, case, early, release), _reports(rest, case, ~early, release)], alike=True)
         squares += [float(np.sum(np.square(_answers(db, texts) - truths))) for db in (alone, both)]
     return MeasuredLooks(
         case.shape,

@@ -51,7 +51,7 @@ def grids():
     yield "per user is {} at ε = 1, where the hierarchies of have {}.", *errors[ranges, "1"]
     yield "At ε = 2 it is {} instead of {}.", *errors[ranges, "2"]
     yield "in a join of two tables at ε = 2 has {} instead of {}.", *errors[join, "2"]
-    within, outside, _, _, better, others, forecast = (row[3] for row in table_rows(texts["Drawn tables"])[2:])
+    within, outside, _, _, better, others, forecast = (row[-1] for row in table_rows(texts["Drawn tables"])[2:])
     number, of = re.compile(r"[\d,.]+"), re.compile(r"(\d+) % of (\d+)")
     yield "On {} drawn tables", of.search(better)[2]
     yield (

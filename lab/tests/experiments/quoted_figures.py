@@ -105,6 +105,7 @@ DOCS_PAGES = {
         "from 93 to 98 %": "where cells are divided",
         "its warm-up is 65,536 values by default": "setting",
         "A stream announces at most 256 thresholds": "setting",
+        "as there were in the first phase (1,024 at least)": "setting",
         "1/16 of it pays for what the next epoch is told": "setting",
         "has 0.77 times the variance that the best tree gives over 2^20 leaves, and 0.86 times over 128": (
             "deniable bench streams --part variances"

@@ -109,6 +109,13 @@ def _device_values(source: str, column: str, *, one_user: bool) -> Iterable[list
 @click.option("--announce", type=click.Path(), default=None, help="File or named pipe to write the threshold to.")
 @click.option("--state", type=click.Path(dir_okay=False), default=None, help="Private file to continue from.")
 @click.option("--renew", is_flag=True, help="Choose a new threshold first, for users who have not answered.")
+@click.option(
+    "--renewals",
+    type=click.Choice(["auto", "asked"]),
+    default="auto",
+    show_default=True,
+    help="With --renewal: new thresholds when they are worth it, or with --renew only.",
+)
 @click.option("-o", "--output", default="-", show_default=True, help="A .parquet file, or - for lines.")
 @click.option("--every", type=click.IntRange(1), default=1, show_default=True, help="Print means of this many.")
 def collect(
@@ -119,7 +126,7 @@ def collect(
     INPUT is a Parquet file with columns `uid` and `report`, JSON lines, or - for a pipe. Refused reports are counted
     by reason, on stderr. A single estimate is almost all noise: ask for windows of an -o file (`deniable stream
     query`), or for means with --every. With --state a collection continues where the last run ended, with the
-    same settings. Its threshold holds until a run with --renew, and nobody is counted twice.
+    same settings. Reports under any threshold that it has announced count, and nobody is counted twice.
 
     \b
     Example:
@@ -131,7 +138,8 @@ def collect(
     settings = {key: options[key] for key in ("first", "horizon", "theta")}
     if options["renew"] and options["state"] is None:
         raise InvalidParameter("--renew", "needs the first reports of earlier runs", "Give --state.")
-    made = ToPLServer(epsilon, bound, name=name, renewal=renewal, simulation=simulation, keep=False, **settings)
+    settings |= {"renewal": renewal, "renew": options["renewals"]}
+    made = ToPLServer(epsilon, bound, name=name, simulation=simulation, keep=False, **settings)
     interrupts = Interrupts()
     with parquet_output(options["output"]) as parquet:
         durable = DurableServer(options["state"], made, tell=_print_threshold, announcement=options["announce"])

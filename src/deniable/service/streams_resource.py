@@ -3,7 +3,7 @@
 Lines of JSON as `StreamReport.to_json` writes them, or bytes: the length of the id, the id, 16 bytes. The answer is
 that of reports of tables, and is sent after the commit. Devices learn θ from GET /v1/collections/{name}.
 
-POST /v1/collections/{name}/streams/{stream}/renewals (scope operate): a new θ, from first reports since the last one.
+POST /v1/collections/{name}/streams/{stream}/renewals (scope operate): a new θ, from all first reports.
 """
 
 from __future__ import annotations

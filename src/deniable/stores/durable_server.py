@@ -115,7 +115,7 @@ class DurableServer:
 
     @in_turn
     def renew(self) -> float:
-        """Choose a new θ from later first reports, and announce it. It is saved first."""
+        """Choose a new θ, and announce it. It is saved first."""
         theta = self.server.renew()
         self._announce()
         return theta

@@ -20,7 +20,8 @@ def shifted(seed=1, size=20_000, factor=10):
     """A stream whose values are ten times as large in its second half, with a θ for each half."""
     rng = np.random.default_rng(seed)
     first, second = rng.geometric(0.2, size), factor * rng.geometric(0.2, size)
-    topl = ToPL(2.0, 2000, first=5_000, renewal=RENEWAL, source=SeededSource(seed), simulation=True)
+    settings = {"first": 5_000, "renewal": RENEWAL, "renew": "asked"}
+    topl = ToPL(2.0, 2000, **settings, source=SeededSource(seed), simulation=True)
     topl.publish(rng.geometric(0.2, 5_000))
     topl.publish(first)
     before = topl.server.published

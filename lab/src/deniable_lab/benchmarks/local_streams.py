@@ -138,15 +138,19 @@ def alternatives(data: Data, repetitions: int) -> Iterator[Row]:
                 yield Row(f"{SHORT[name]} ε={epsilon:g} {what}", figure(squares), best, None, note)
 
 
-def tails(data: Data, repetitions: int) -> Iterator[Row]:
-    """All streams at hand, none of which took part in a choice; theirs: the least error of any θ. Target: twice it."""
+def streams_at_hand(data: Data) -> list[Stream]:
+    """Streams that took part in no choice, and the made-up one of the docs."""
     files = [(name, data.file("streams", file), bound) for name, file, bound in _AT_HAND]
     streams = [stream_data.read(name, file, bound) for name, file, bound in files if file is not None]
     kosarak = next((stream for stream in streams if stream.name == "Kosarak"), None)
     if kosarak is not None:
         streams.append(replace(kosarak, bound=5000))
-    streams.append(Stream("baskets", np.random.default_rng(1).geometric(0.15, 300_000), 1000))
-    for stream in streams:
+    return [*streams, Stream("baskets", np.random.default_rng(1).geometric(0.15, 300_000), 1000)]
+
+
+def tails(data: Data, repetitions: int) -> Iterator[Row]:
+    """All streams at hand, none of which took part in a choice; theirs: the least error of any θ. Target: twice it."""
+    for stream in streams_at_hand(data):
         whole = of_values(f"{stream.name} B={stream.bound:,}", stream.values, stream.bound)
         for epsilon in (0.5, 1.0, 2.0):
             yield next_to_best(whole, epsilon, repetitions, stream.values[:WARMUP])

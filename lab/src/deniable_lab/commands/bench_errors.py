@@ -138,7 +138,9 @@ def _grid_accuracy(
 @click.option("--part", "parts", multiple=True, help="Only these parts; all by default.")
 @click.option("--large", is_flag=True, help="Also 10^8 values and a horizon of 2^24, with their memory.")
 @click.option(
-    "--local", is_flag=True, help="Streams without trust; parts: speed, errors, alternatives, tails, drawn, coverage."
+    "--local",
+    is_flag=True,
+    help="Streams without trust; parts: speed, errors, alternatives, tails, drawn, renewal, drawn-renewal, coverage.",
 )
 @click.option("--quick", is_flag=True, help="A fifth of the repetitions.")
 @click.option("--csv", "figures", type=click.Path(dir_okay=False), help="Write errors here, too.")
@@ -159,6 +161,7 @@ def streams(
     """
     from deniable_lab.benchmarks import (
         durable_speed,
+        local_renewal,
         local_streams,
         stream_coverage,
         stream_error,
@@ -195,6 +198,8 @@ def streams(
             "alternatives": lambda: local_streams.alternatives(data, repetitions),
             "tails": lambda: local_streams.tails(data, repetitions),
             "drawn": lambda: local_streams.drawn_tails(repetitions),
+            "renewal": lambda: local_renewal.renewed_streams(data, repetitions),
+            "drawn-renewal": lambda: local_renewal.drawn_renewals(repetitions),
             "coverage": lambda: local_streams.coverage(data, repetitions),
         }
     if unknown := set(parts) - set(tables) - set(speeds):
@@ -229,7 +234,7 @@ def streams(
     fail_where_missed(missed)
 
 
-_WITHOUT_DATA = ("variances", "calibration", "intervals", "rare", "renewal", "predictions", "bursts")
+_WITHOUT_DATA = ("variances", "calibration", "intervals", "rare", "renewal", "predictions", "bursts", "drawn-renewal")
 
 
 def _write_figures(path: Path, rows: list[tuple[str, Any]]) -> None:

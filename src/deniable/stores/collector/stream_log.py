@@ -28,6 +28,7 @@ import pyarrow as pa
 from deniable.errors import BadInput, Failure, MissingExtra
 from deniable.stores.collector.database_file import read_database
 from deniable.stores.collector.stream_journal import StreamFile, StreamJournal, create_stream_file
+from deniable.streams.local.renewal import ASKED, AUTO
 from deniable.streams.local.server import ToPLServer
 from deniable.streams.local.stream_report import SIZE
 from deniable.tables.schema.attributes import check_name
@@ -35,7 +36,9 @@ from deniable.wording import counted
 
 STREAMS_FILE = "streams.json"
 ACCEPTED, REPEATED, CONFLICT = "accepted", "repeated", "conflict"
-_STREAM_SETTINGS = frozenset({"epsilon", "bound", "first", "horizon", "theta", "renewal", "scale", "mechanism"})
+_STREAM_SETTINGS = frozenset(
+    {"epsilon", "bound", "first", "horizon", "theta", "renewal", "renew", "scale", "mechanism"}
+)
 _LAST = 2**63 - 1
 _FOLLOW_S = 1.0
 
@@ -75,13 +78,19 @@ def check_streams(entries: Any) -> dict[str, dict[str, Any]]:
         if not isinstance(settings, dict) or not {"epsilon", "bound"} <= set(settings) <= _STREAM_SETTINGS:
             known = ", ".join(sorted(_STREAM_SETTINGS))
             raise BadInput(f"stream {name!r} needs epsilon and bound. Nothing was written. Settings are {known}.")
-    return {name: dict(settings) for name, settings in streams.items()}
+    return {name: _written_out(settings) for name, settings in streams.items()}
+
+
+def _written_out(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as they are kept: whether θ is looked at again must not depend on a default of later versions."""
+    return {**settings, **({"renew": settings.get("renew", AUTO)} if settings.get("renewal") else {})}
 
 
 def create_stream_log(
     folder: Path, streams: Mapping[str, Mapping[str, Any]], *, simulation: bool, database: str | None = None
 ) -> None:
     """Write the settings and an empty journal: a file, or tables of a database, which is joined if it has them."""
+    streams = {name: _written_out(settings) for name, settings in streams.items()}
     for name, settings in streams.items():
         _server(name, settings, simulation=simulation)
     if database is None:
@@ -279,4 +288,4 @@ def _outcome(server: ToPLServer, upload: StreamUpload, held: bytes | None) -> st
 
 
 def _server(name: str, settings: Mapping[str, Any], *, simulation: bool) -> ToPLServer:
-    return ToPLServer(**settings, name=name, simulation=simulation)
+    return ToPLServer(**{"renew": ASKED, **settings}, name=name, simulation=simulation)

@@ -23,6 +23,8 @@ class Estimates:
         self._mechanism = protocol.second(choice.theta)
         self._total = 0.0
         self.number = 0
+        self.looked_at = 0
+        """How many there were when θ was last looked at."""
 
     def take(self, codes: Integers) -> Floats:
         """One estimate per report."""
@@ -54,6 +56,23 @@ class Estimates:
         loss = float(self.choice.truncation(float(self._protocol.bound)).loss(np.array([float(self.number)]))[0])
         return WindowEstimate(self._total, stderr, truncation=None if math.isnan(loss) else loss)
 
+    def revise(self, choice: LocalChoice, earlier: int) -> None:
+        """What later first reports say about the same θ. What was believed before stays true of so many estimates.
+
+        Values of two kinds then stand in one phase, and a window may hold more of either: that is one more error.
+        """
+        old, share = self.choice, earlier / max(self.number, 1)
+        if old.mean is None or not share:
+            self.choice = choice
+            return
+        mixed = {
+            name: share * getattr(old, name) + (1 - share) * getattr(choice, name)
+            for name in ("above", "above_stderr", "excess", "mean", "square", "excess_square")
+        }
+        apart = math.sqrt(share * (1 - share)) * abs(choice.excess - old.excess)
+        errors = math.hypot(share * old.excess_stderr, (1 - share) * choice.excess_stderr, apart)
+        self.choice = replace(choice, **mixed, excess_stderr=errors)
+
     def restored_by(self, bound: float) -> Truncation:
         """What is known about values above θ, and what is added back for them; for a public θ nothing is."""
         choice, cut = self.choice, self.choice.truncation(bound)
@@ -64,13 +83,14 @@ class Estimates:
 
     def state(self) -> dict[str, Any]:
         """Everything needed to go on but single reports, as JSON."""
-        return {"published": self.number, "total": self._total}
+        return {"published": self.number, "total": self._total, "looked_at": self.looked_at}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
         self.number, self._total = state["published"], state["total"]
+        self.looked_at = state.get("looked_at", 0)
 
 
 def state_before() -> dict[str, Any]:
     """This part of a state before there is a θ."""
-    return {"published": 0, "total": 0.0}
+    return {"published": 0, "total": 0.0, "looked_at": 0}

@@ -18,7 +18,8 @@ from deniable.arrays import Floats, Integers
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.streams.local.estimates import Estimates, state_before
 from deniable.streams.local.stream_protocol import ToPLProtocol
-from deniable.streams.local.threshold_choice import LocalChoice
+from deniable.streams.local.threshold_choice import LocalChoice, told_of
+from deniable.streams.local.value_distribution import DistributionBelief, FirstReports
 from deniable.streams.released.covariance import IndependentNoise
 from deniable.streams.released.released_stream import Released
 from deniable.streams.released.stretch import Stretch
@@ -71,12 +72,27 @@ class Phases:
         """How many estimates there are."""
         return sum(phase.number for phase in self._all)
 
+    @property
+    def has_room(self) -> bool:
+        """Whether another θ may be announced."""
+        return len(self._all) < MOST_THETAS
+
+    def check_room(self) -> None:
+        """Refuse a θ too many."""
+        if not self.has_room:
+            raise QueryRefused(f"this stream has announced {MOST_THETAS} thresholds, the most", "Keep the last one.")
+
     def begin(self, choice: LocalChoice) -> Estimates:
         """From now on, values are cut at this θ."""
-        if len(self._all) == MOST_THETAS:
-            raise QueryRefused(f"this stream has announced {MOST_THETAS} thresholds, the most", "Keep the last one.")
+        self.check_room()
         self._all.append(Estimates(self._protocol, choice))
         return self._all[-1]
+
+    def learn(self, belief: DistributionBelief, reports: FirstReports) -> None:
+        """What first reports say about the present θ: it is about estimates that came since θ was last looked at."""
+        phase = self.latest
+        phase.revise(told_of(phase.choice.theta, belief, reports), phase.looked_at)
+        phase.looked_at = phase.number
 
     def marks(self, thetas: Floats) -> Integers:
         """The phase of each of these thresholds, all of which were announced. Of equal ones it is the last."""

@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Booleans, Floats, Integers, Words
 from deniable.checks import check_integer
-from deniable.errors import InvalidData, InvalidParameter, QueryRefused
+from deniable.errors import InvalidData, InvalidParameter
 from deniable.locking import Turn, in_turn
 from deniable.mechanisms import Hybrid
 from deniable.simulation import check_noise
+from deniable.streams.local.announced_thresholds import AnnouncedThresholds
 from deniable.streams.local.answered_ids import AnsweredIds
-from deniable.streams.local.estimates import Estimates
 from deniable.streams.local.heard_reports import HeardReports
 from deniable.streams.local.phases import PhasedEstimates, Phases
+from deniable.streams.local.renewal import ASKED, RENEWALS
 from deniable.streams.local.report_arrays import DUPLICATE, MALFORMED, read_one, read_table, refusals
 from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.stream_report import FIRST, StreamReport
 from deniable.streams.local.threshold_choice import RULES_BY_KIND, LocalChoice, LocalRule, SmoothTail
-from deniable.streams.local.value_distribution import DistributionBelief, FirstReports, reconstructed
 from deniable.streams.released.released_stream import SIMULATION, Released
 from deniable.streams.released.windows import WindowEstimate
 from deniable.streams.structure.state_values import seal, unseal
@@ -37,11 +37,13 @@ _SLAB = 1 << 18  # reports that are looked at together
 STATE_VERSION, STATE_KIND = 2, "topl"
 
 
-class ToPLServer:
+class ToPLServer(AnnouncedThresholds):
     """Takes reports of `ToPLClient`, announces a threshold, and publishes one unbiased estimate per second report.
 
     `first` first-phase reports are taken; then `rule` chooses θ, which may be announced. Until then `theta` is None.
-    If settings have a `renewal`, some users keep sending first reports, and `renew` chooses a new θ from them.
+    If settings have a `renewal`, some users keep sending first reports. With renew="auto" θ is looked at again after
+    every tenth part of `first` of these, and another one is announced if it is worth it; with renew="asked" only by
+    calling `renew`.
     With a public threshold `theta` there is no first phase. Reports that cannot be taken are counted in `refused`, by
     reason. With keep=False only running sums are kept, and memory grows by eight bytes per user id and nothing else.
     Reports without ids cannot be checked for duplicates. With `simulation` the server takes only what simulated devices
@@ -65,6 +67,7 @@ class ToPLServer:
         rule: LocalRule | None = None,
         theta: float | None = None,
         keep: bool = True,
+        renew: str = "auto",
         simulation: bool = False,
         **settings: Any,
     ) -> None:
@@ -73,7 +76,9 @@ class ToPLServer:
         self.simulation = simulation
         check_integer("first", first, 1, 1 << 40)
         check_integer("horizon", horizon, 1, 1 << 40)
-        self.first, self.horizon = first, horizon
+        if renew not in RENEWALS:
+            raise InvalidParameter("renew", f"must be one of {', '.join(RENEWALS)}", "Use the default.")
+        self.first, self.horizon, self.renewals = first, horizon, renew
         self.rule: LocalRule = SmoothTail() if rule is None else rule
         self._public_theta = None if theta is None else self.protocol.check_theta(theta)
         self.refused: Counter[str] = Counter()
@@ -89,78 +94,6 @@ class ToPLServer:
         state = f"{self.heard:,} of {self.first:,} first reports" if self.theta is None else f"θ = {self.theta:g}"
         end = "; simulation" * self.simulation
         return f"ToPLServer(ε = {self.protocol.epsilon:g}, {state}, {self.published:,} estimates{end})"
-
-    # Phases --------------------------------------------------------------------------------------------------------
-
-    @property
-    def theta(self) -> float | None:
-        """The announced threshold; None before."""
-        return None if self._estimates is None else self._estimates.choice.theta
-
-    @property
-    def thetas(self) -> tuple[float, ...]:
-        """All thresholds that were announced, in order."""
-        return self._phases.thetas
-
-    @property
-    def choice(self) -> LocalChoice | None:
-        """The threshold, and what was believed when it was chosen; None before."""
-        return None if self._estimates is None else self._estimates.choice
-
-    @property
-    @in_turn
-    def heard(self) -> int:
-        """First reports taken, in all phases."""
-        return self._first.number
-
-    @property
-    @in_turn
-    def published(self) -> int:
-        """Second-phase reports taken, each of which was answered with an estimate."""
-        return self._phases.number
-
-    @property
-    @in_turn
-    def first_reports(self) -> FirstReports:
-        """The first reports, counted; with a `renewal`, those that no θ was chosen from yet."""
-        return self._first.latest()
-
-    def distribution(self, *, smooth: bool = True) -> DistributionBelief:
-        """The distribution of values that EMS reconstructs from the first reports; EM without `smooth`."""
-        if not self.heard:
-            raise QueryRefused("there are no first reports", "Collect some before a threshold is announced.")
-        return reconstructed(self.first_reports, smooth=smooth)
-
-    @in_turn
-    def announce(self) -> float:
-        """End the first phase with the reports so far, and choose θ."""
-        if self._estimates is None:
-            if not self._first.since:
-                raise QueryRefused("there are no first reports to choose θ from", "Collect some, or give theta=.")
-            self._start(self.rule.choose(self._first.latest()))
-        return self._phases.latest.choice.theta
-
-    @in_turn
-    def renew(self) -> float:
-        """Choose a new θ from the first reports since the last one, for users who have not answered.
-
-        Reports that were made under an earlier θ of this stream are still taken, each for its own θ. What was published
-        stays. A stream announces at most 256 thresholds.
-        """
-        if not self.protocol.renewal:
-            raise InvalidParameter("renewal", "is 0, so there are no later first reports", "Give both sides a share.")
-        if not self._first.since:
-            raise QueryRefused("there are no first reports since the last θ", "Collect some first.")
-        self._start(self.rule.choose(self._first.latest()))
-        return self._phases.latest.choice.theta
-
-    @property
-    def _estimates(self) -> Estimates | None:
-        return self._phases.present
-
-    def _start(self, choice: LocalChoice) -> None:
-        self._phases.begin(choice)
-        self._first.chosen()
 
     # Reports -------------------------------------------------------------------------------------------------------
 
@@ -218,7 +151,7 @@ class ToPLServer:
         return PhasedEstimates(np.concatenate(values), np.concatenate(phases).astype(np.uint8))
 
     def _push_slab(self, wire: NDArray[Any], keys: Words | None) -> list[tuple[Floats, Integers]]:
-        """Reports of one phase after the other. If the first phase ends among them, the rest is judged again."""
+        """Reports of one phase after the other. If θ is chosen among them, the rest is judged again."""
         estimates: list[tuple[Floats, Integers]] = []
         while wire.size:
             good = np.ones(wire.size, dtype=np.bool_)
@@ -231,11 +164,10 @@ class ToPLServer:
                 known = ~self._answered.fresh(keys[rows])
                 duplicates[rows[known]] = True
                 good[rows[known]] = False
-            stop = wire.size
-            if self._estimates is None:
-                taken = np.flatnonzero(good)[: self.first - self._first.since]
-                if taken.size == self.first - self._first.since:
-                    stop = int(taken[-1]) + 1
+            stop, missing = wire.size, self._missing
+            if missing is not None:
+                taken = np.flatnonzero(good & (wire["phase"] == FIRST))
+                stop = int(taken[missing - 1]) + 1 if taken.size >= missing else stop
             here = slice(0, stop)
             for reason, where in (*reasons, (DUPLICATE, duplicates)):
                 self._count(reason, where[here])
@@ -255,16 +187,6 @@ class ToPLServer:
         number = int(where.sum())
         if number:
             self.refused[reason] += number
-
-    # Codes: a simulation calls these too, without bytes in between ----------------------------------------------------
-
-    def _take_first(self, codes: Integers) -> None:
-        self._first.take(codes)
-        if self._estimates is None and self._first.since >= self.first:
-            self._start(self.rule.choose(self._first.latest()))
-
-    def _take_second(self, codes: Integers) -> Floats:
-        return self._phases.take(codes, np.full(codes.size, len(self._phases) - 1))
 
     # Released ------------------------------------------------------------------------------------------------------
 
@@ -344,6 +266,7 @@ class ToPLServer:
             "theta": self._public_theta,
             "keep": self._keep,
             "simulation": self.simulation,
+            **({"renew": self.renewals} if self.protocol.renewal else {}),
         }
 
     @in_turn
@@ -385,7 +308,7 @@ class ToPLServer:
         if of_others and state.get("version") != STATE_VERSION:  # otherwise it may as well be damaged
             raise InvalidParameter("state", "is not that of a ToPLServer", "Use dn.streams.restore for publishers.")
         state = unseal(state, STATE_VERSION)
-        settings = dict(state["settings"])
+        settings = {"renew": ASKED, **state["settings"]}  # earlier versions renewed only then
         protocol, rule = dict(settings.pop("protocol")), dict(settings.pop("rule"))
         made = cls(**protocol, **settings, rule=RULES_BY_KIND[rule.pop("kind")](**rule))
         made._first.resume(state)

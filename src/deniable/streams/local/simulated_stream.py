@@ -66,7 +66,7 @@ class ToPL:
         return self.server._turn
 
     def renew(self) -> float:
-        """Choose a new θ from the first reports since the last one. See `ToPLServer.renew`."""
+        """Choose a new θ, and announce it. See `ToPLServer.renew`."""
         return self.server.renew()
 
     def publish(self, values: Any) -> Floats:
@@ -80,16 +80,30 @@ class ToPL:
             if mine.size:
                 self.server._take_first(first_codes(self.protocol, mine, self._source))
             checked = checked[mine.size :]
-        if self.protocol.renewal and checked.size:
-            keep_to_first = self._source.bernoulli(Fraction(self.protocol.renewal), checked.size)
-            if keep_to_first.any():
-                self.server._take_first(first_codes(self.protocol, checked[keep_to_first], self._source))
-            checked = checked[~keep_to_first]
         parts = [
-            self.server._take_second(self._second(checked[start : start + _SLAB]))
+            part
             for start in range(0, checked.size, _SLAB)
+            for part in self._under_thresholds(checked[start : start + _SLAB])
         ]
         return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _under_thresholds(self, values: Floats) -> list[Floats]:
+        """Estimates of values that come after the first phase, up to each time that θ is looked at again."""
+        parts = []
+        while values.size:
+            stop, firsts = values.size, np.zeros(values.size, dtype=np.bool_)
+            if self.protocol.renewal:
+                firsts = self._source.bernoulli(Fraction(self.protocol.renewal), values.size).astype(np.bool_)
+                missing, places = self.server._missing, np.flatnonzero(firsts)
+                if missing is not None and places.size >= missing:
+                    stop = int(places[missing - 1]) + 1
+            mine, others = values[:stop][firsts[:stop]], values[:stop][~firsts[:stop]]
+            if others.size:
+                parts.append(self.server._take_second(self._second(others)))
+            if mine.size:
+                self.server._take_first(first_codes(self.protocol, mine, self._source))
+            values = values[stop:]
+        return parts
 
     def _second(self, values: Floats) -> Integers:
         theta = self.theta

@@ -67,8 +67,11 @@ class LocalRule(Protocol):
 
     kind: ClassVar[str]
 
-    def choose(self, reports: FirstReports) -> LocalChoice:
-        """The threshold to announce."""
+    def belief(self, reports: FirstReports) -> DistributionBelief:
+        """What first reports say about the distribution of values."""
+
+    def choose(self, reports: FirstReports, belief: DistributionBelief | None = None) -> LocalChoice:
+        """The threshold to announce; `belief` is what `belief` gave for the same reports, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +84,13 @@ class SmoothTail:
 
     kind: ClassVar[str] = "smooth tail"
 
-    def choose(self, reports: FirstReports) -> LocalChoice:
+    def belief(self, reports: FirstReports) -> DistributionBelief:
+        """All distributions that explain the reports, by how well they do."""
+        return smooth_tail(reports)
+
+    def choose(self, reports: FirstReports, belief: DistributionBelief | None = None) -> LocalChoice:
         """The threshold to announce."""
-        return _of_least_regret(smooth_tail(reports), reports)
+        return _of_least_regret(belief or self.belief(reports), reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +109,13 @@ class Reconstructed:
     def __post_init__(self) -> None:
         _check_smooth(self.smooth)
 
-    def choose(self, reports: FirstReports) -> LocalChoice:
+    def belief(self, reports: FirstReports) -> DistributionBelief:
+        """The reconstruction."""
+        return reconstructed(reports, smooth=self.smooth)
+
+    def choose(self, reports: FirstReports, belief: DistributionBelief | None = None) -> LocalChoice:
         """The threshold to announce."""
-        return _of_least_regret(reconstructed(reports, smooth=self.smooth), reports)
+        return _of_least_regret(belief or self.belief(reports), reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +136,20 @@ class CutTail:
     def __post_init__(self) -> None:
         _check_smooth(self.smooth)
 
-    def choose(self, reports: FirstReports) -> LocalChoice:
-        """The threshold to announce."""
+    def belief(self, reports: FirstReports) -> DistributionBelief:
+        """The reconstruction without its end."""
         belief = reconstructed(reports, smooth=self.smooth)
         inside, outside = map(float, reports.protocol.wave.window.weights)
         signal = (inside - outside) * reports.protocol.wave.window.width
         doubtful = self.deviations * 0.5 / (signal * np.sqrt(reports.number))
         tail = np.cumsum(belief.shares[0, ::-1])[::-1]
         kept = np.where(tail > doubtful, belief.shares[0], 0.0)
-        cut = DistributionBelief(
-            belief.values, (kept / kept.sum())[None, :] if kept.any() else belief.shares, belief.weights
-        )
-        return _of_least_regret(cut, reports)
+        shares = (kept / kept.sum())[None, :] if kept.any() else belief.shares
+        return DistributionBelief(belief.values, shares, belief.weights)
+
+    def choose(self, reports: FirstReports, belief: DistributionBelief | None = None) -> LocalChoice:
+        """The threshold to announce."""
+        return _of_least_regret(belief or self.belief(reports), reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +171,13 @@ class LocalPercentile:
         if not 0 < self.percentile <= 1:
             raise InvalidParameter("percentile", "must lie above 0 and not above 1", "Use 0.995, for example.")
 
-    def choose(self, reports: FirstReports) -> LocalChoice:
+    def belief(self, reports: FirstReports) -> DistributionBelief:
+        """The reconstruction."""
+        return reconstructed(reports, smooth=self.smooth)
+
+    def choose(self, reports: FirstReports, belief: DistributionBelief | None = None) -> LocalChoice:
         """The threshold to announce."""
-        belief = reconstructed(reports, smooth=self.smooth)
+        belief = belief or self.belief(reports)
         index = int(np.searchsorted(np.cumsum(belief.shares[0]), self.percentile * (1 - 1e-12)))
         return _choice(belief, _rounded(belief.values[min(index, belief.values.size - 1)], reports.protocol.bound))
 
@@ -175,9 +192,13 @@ class NoThreshold:
 
     kind: ClassVar[str] = "none"
 
-    def choose(self, reports: FirstReports) -> LocalChoice:
+    def belief(self, reports: FirstReports) -> DistributionBelief:
+        """The reconstruction."""
+        return reconstructed(reports)
+
+    def choose(self, reports: FirstReports, belief: DistributionBelief | None = None) -> LocalChoice:
         """The threshold to announce."""
-        return _choice(reconstructed(reports), float(reports.protocol.bound))
+        return _choice(belief or self.belief(reports), float(reports.protocol.bound))
 
 
 RULES_BY_KIND: dict[str, type[LocalRule]] = {
@@ -226,6 +247,17 @@ def _least_regret(belief: DistributionBelief, protocol: ToPLProtocol, horizon: i
 def _of_least_regret(belief: DistributionBelief, reports: FirstReports) -> LocalChoice:
     theta, stakes = _least_regret(belief, reports.protocol, reports.horizon)
     return _choice(belief, theta, stakes)
+
+
+def told_of(theta: float, belief: DistributionBelief, reports: FirstReports) -> LocalChoice:
+    """What is believed about a threshold that was announced before."""
+    return _choice(belief, theta, _least_regret(belief, reports.protocol, reports.horizon)[1])
+
+
+def mean_regrets(belief: DistributionBelief, reports: FirstReports, thetas: Floats) -> Floats:
+    """The mean regrets of thresholds, as multiples of some number that is the same for all of them."""
+    stakes = _least_regret(belief, reports.protocol, reports.horizon)[1]
+    return np.asarray(stakes @ predicted_error(reports.protocol, reports.horizon, thetas, belief.excess(thetas)))
 
 
 def _rounded(theta: float, bound: float) -> float:

@@ -1,6 +1,8 @@
 """θ that follows a stream: what is added up while an epoch runs, what a shift costs, and what a calm stream pays."""
 
 import json
+from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -11,9 +13,11 @@ from deniable.randomness import SeededSource
 from deniable.streams import Expectation, PaperScore, ToPS, choose_plan, restore
 from deniable.streams.central import threshold
 from deniable.streams.central.evidence import EpochSums, KeptValues, run_lengths, run_totals
+from deniable.streams.central.published_epochs import released_from
 from deniable.streams.central.published_roughness import BlockDifferences
 from deniable.streams.central.threshold import PredictedError, Situation
 from deniable.streams.central.warmup import Before, Learnt, _as_known, learn
+from deniable.streams.structure.state_values import seal
 
 EPOCH = 1 << 15
 
@@ -121,10 +125,38 @@ def test_behind_a_shift_epochs_grow_again():
     )
     assert [epoch.length for epoch in facts[early + 1 :]][:2] == [EPOCH // 4, EPOCH]
     settings = tops.settings
-    assert settings.renewal_cost(EPOCH // 4) == pytest.approx(4 * settings.renewal_cost(EPOCH))
+    assert Fraction(facts[early + 1].share) > Fraction(facts[early].share)
     assert settings.epoch_behind_shift(5_000) == 5_000
     assert settings.epoch_behind_shift(EPOCH) == EPOCH // 4
     assert make(block=16_384, fanout=2).settings.epoch_behind_shift(16_384) == 16_384
+
+
+def test_a_stream_from_before_shares_were_chosen_keeps_its_shares():
+    """Its state has none. A sixteenth of ε, a fourth in an epoch that grows, whatever is known by then."""
+    values = np.random.default_rng(2).geometric(0.02, 70_000)
+    now = ToPS(0.1, 1000, warmup=256, horizon=1 << 14, source=SeededSource(1), simulation=True)
+    now.push_many(values[:400])
+    state = json.loads(json.dumps(now.state()))
+    del state["epoch"]["share"], state["seal"]
+    before = restore(seal(state), source=SeededSource(1))
+    for part in np.split(values[400:], [3_000, 30_000]):
+        now.push_many(part)
+        before.push_many(part)
+        before = restore(json.loads(json.dumps(before.state())), source=SeededSource(1))
+    assert [(epoch.length, epoch.share) for epoch in before.epoch_facts()][:4] == [
+        (1024, "1/4"),
+        (4096, "1/4"),
+        (1 << 14, "1/16"),
+        (1 << 14, "1/16"),
+    ]
+    assert len({epoch.share for epoch in now.epoch_facts()}) > 2
+    facts = before.epoch_facts()
+    unknown = [replace(epoch, share=None) for epoch in facts]  # as a store from before has them
+    starts = np.arange(100) * 300
+    errors = before.released.sums(starts, starts + 600).stderrs
+    for epochs in (facts, unknown):
+        again = released_from(before.settings, epochs, before._blocks.values(), simulation=True)
+        assert again.sums(starts, starts + 600).stderrs.tolist() == errors.tolist()
 
 
 def test_a_larger_theta_leaves_no_more_above_it():
@@ -134,11 +166,15 @@ def test_a_larger_theta_leaves_no_more_above_it():
     larger = _as_known(known, 200)
     assert (larger.above, larger.excess) == (0.005, 0.25)
     assert (larger.above_stderr, larger.excess_variance) == (0.001, 0.01)
+    measured = replace(known, tail=(1.2, 0.01, 2.0, 0.4, 0.2))
+    assert _as_known(measured, 200).tail == (0.3, 0.01, 2.0, 0.1, 0.05)
     assert _as_known(known, 99) is None
     assert _as_known(Learnt(theta=100), 200) is None
 
 
-@pytest.mark.parametrize(("times", "most"), [(1 / 16, 0), (1 / 4, 2), (1, 4), (2, 5), (4, 6), (64, 6)])
+@pytest.mark.parametrize(
+    ("times", "most"), [(1 / 16, 0), (1 / 4, 2), (1, 4), (2, 5), (4, 6), (16, 8), (32, 9), (64, 9)]
+)
 def test_a_theta_chosen_before_counts_by_what_it_was_learnt_from(monkeypatch, times, most):
     """In scales of noise: far away as much as is said, near by less, where it was nothing."""
     seen = []
@@ -169,6 +205,30 @@ def test_more_may_lie_above_a_theta_that_was_kept(monkeypatch):
         doubts.append((learnt.above_stderr, learnt.excess_variance))
     assert doubts == sorted(doubts)
     assert doubts[2][0] > 1.5 * doubts[0][0]
+
+
+def test_an_excess_that_was_certain_is_kept_while_nothing_changes(monkeypatch):
+    """θ lies in a gap below 3 % of the values. What is asked later is nearly all noise and what is usual is far less.
+
+    The first answer has all of ε, the later ones a sixteenth of it, as epochs behind a long warm-up have.
+    """
+    settings, rng = make(warmup=EPOCH).settings, np.random.default_rng(1)
+    theta = int(PredictedError().candidates(10_000)[24])
+    kept, lost = [], []
+    monkeypatch.setattr(EpochSums, "choose", lambda *_: theta)
+    for seed in range(6):
+        sums = EpochSums(PredictedError(), settings.grid.top, theta, EPOCH)
+        sums.extend(np.where(rng.random(EPOCH) < 0.03, 3 * theta, theta // 2))
+        source = SeededSource(seed)
+        first = learn(sums, settings, 0.5, source.stream(0), Before(Learnt(theta), theta / 2, 0.01))
+        for still in (16.0, 0.0):
+            learnt = first
+            for number in (1, 2, 3):
+                before = Before(learnt, learnt.mean, 0.01, (), still)
+                learnt = learn(sums, settings, 0.5 / 16, source.stream(number), before)
+            (kept if still else lost).append(learnt.excess / (0.06 * theta))
+    assert np.abs(np.array(kept) - 1).max() < 0.4
+    assert np.abs(np.array(lost) - 1).mean() > 2 * np.abs(np.array(kept) - 1).mean()
 
 
 def test_days_and_nights_within_a_sixteenth_end_no_epoch():

@@ -21,6 +21,7 @@ from deniable.streams.central import epochs, level_shift, smoother_choice
 from deniable.streams.central.evidence import EpochSums, KeptValues
 from deniable.streams.central.named_publishers import Flat, ToPS, restore
 from deniable.streams.central.publisher import Publisher
+from deniable.streams.central.renewal_share import SHARES
 from deniable.streams.central.settings import Settings
 from deniable.streams.central.threshold import PaperScore, PredictedError, PublicThreshold
 from deniable.streams.structure.smoother import Mean
@@ -55,14 +56,14 @@ VARIANTS = [
 
 def ends_early(monkeypatch):
     """Epochs that end as soon as published sums are another level than was learnt, however short and noisy they are."""
-    for module, names in ((epochs, ("ENOUGH_VALUES", "SHORTEST_WARMUP")), (level_shift, ("_CERTAIN",))):
+    for module, names in ((epochs, ("_ENOUGH_FOR_A_SHORT_EPOCH", "SHORTEST_WARMUP")), (level_shift, ("_CERTAIN",))):
         for name in names:
             monkeypatch.setattr(module, name, 0)
     monkeypatch.setattr(level_shift, "_FACTOR", 1.0)
 
 
 def transcript(chosen, values, seed, shifts, seen=None):
-    """Everything that a run tells: what was learnt, and every published value."""
+    """Everything that a run tells: what was learnt, every published value, plans, and shares of what is asked."""
 
     def script(name, scale, draw):
         noise = draw()
@@ -76,7 +77,8 @@ def transcript(chosen, values, seed, shifts, seen=None):
     published = publisher.push_many(np.array(values))
     parts = publisher._blocks.parts()
     learnt, plans = tuple(learnt for _, learnt, _ in parts), tuple(blocks.plan for _, _, blocks in parts)
-    return (learnt, tuple(published.tolist()), publisher.flush(), plans), publisher
+    shares = tuple(epoch.share for epoch in publisher.epoch_facts())
+    return (learnt, tuple(published.tolist()), publisher.flush(), plans, shares), publisher
 
 
 @pytest.mark.parametrize(
@@ -273,7 +275,6 @@ def test_the_output_law_of_two_epochs():
     epsilon, reach = 2.0, repetitions(1, 2)
     facts = {"renew": True, "start": 1, "measure_start": False, "block": 1, "fanout": 2}
     chosen = Settings("test", epsilon, Grid(2), warmup=0, horizon=1, **facts)
-    cost = chosen.renewal_cost(1)
 
     def output_law(values, reach):
         result = defaultdict(float)
@@ -293,12 +294,13 @@ def test_the_output_law_of_two_epochs():
                     published = publisher.push_many(values)
                 thetas = tuple(learnt.theta for _, learnt, _ in publisher._blocks.parts()[:2])
                 assert thetas[1] == winner + 1
-                second = second_wins(scores[0], cost)
+                shares = [Fraction(epoch.share) for epoch in publisher.epoch_facts()[:2]]
+                second = second_wins(scores[0], chosen.renewal_cost(shares[0]))
                 chance = second if winner else 1 - second
                 # With θ twice as large, the law of noise is twice as wide.
-                for theta, draw in zip(thetas, noise, strict=True):
-                    chance *= float(DiscreteLaplace(chosen.epoch(1).epsilon, theta).probability(draw))
-                result[thetas, tuple(published.tolist())] += chance
+                for theta, draw, share in zip(thetas, noise, shares, strict=True):
+                    chance *= float(DiscreteLaplace(chosen.epoch(1, share).epsilon, theta).probability(draw))
+                result[thetas, tuple(shares), tuple(published.tolist())] += chance
         return result
 
     def rule_scores(scores):
@@ -330,11 +332,13 @@ def test_an_epoch_s_tree_and_what_is_learnt_from_it_cost_epsilon_together(epsilo
     while len(lengths) < 7:
         lengths.append(chosen.next_epoch(lengths[-1]))
     assert lengths == [1024, 4096, 16_384, 65_536, 262_144, 1 << 20, 1 << 20]
-    for length in (*lengths, 12_345, 400_000):
-        assert (
-            Fraction(epsilon) * (1 - Fraction(1, 10**12)) < chosen.spent_in_epoch(length).epsilon <= Fraction(epsilon)
-        )
-        assert chosen.epoch(length).horizon == length
+    for length, share in itertools.product((*lengths, 12_345, 400_000), SHARES):
+        spent = chosen.spent_in_epoch(length, share).epsilon
+        assert Fraction(epsilon) * (1 - Fraction(1, 10**12)) < spent <= Fraction(epsilon)
+        assert chosen.epoch(length, share).horizon == length
+    for length, known in itertools.product(lengths, (0, 100 * epsilon, 10**9)):
+        assert chosen.share(length, known) in SHARES
+        assert chosen.former_share(length) in SHARES
 
 
 def test_shares_of_the_warm_up_add_up_to_epsilon():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,8 @@ class EpochFacts:
     plan: PlanChoice
     key: str | None = None
     """Whose epoch it is, if every key has learnt its own."""
+    share: str | None = None
+    """Of ε, what the epoch's values spend on the next epoch. None in streams from before that was chosen."""
 
     def describe(self) -> dict[str, Any]:
         """All of it as JSON."""
@@ -48,8 +51,20 @@ class EpochFacts:
     def read(cls, facts: dict[str, Any]) -> EpochFacts:
         """What `describe` described."""
         return cls(
-            facts["begin"], facts["length"], Learnt.read(facts["learnt"]), tuple(facts["plan"]), facts.get("key")
+            facts["begin"],
+            facts["length"],
+            Learnt.read(facts["learnt"]),
+            tuple(facts["plan"]),
+            facts.get("key"),
+            facts.get("share"),
         )
+
+    def settings(self, stream: Settings) -> Settings:
+        """What the epoch is published with."""
+        if not stream.renew:
+            return stream
+        share = stream.former_share(self.length) if self.share is None else Fraction(self.share)
+        return stream.epoch(self.length, share)
 
 
 class PublishedBlocks:
@@ -88,7 +103,7 @@ class PublishedEpochs:
         stops = [*(epoch.begin for epoch in epochs[1:]), first + steps.size]
         self._parts: list[tuple[int, Learnt, PublishedBlocks]] = []
         for epoch, stop in zip(epochs, stops, strict=True):
-            own = settings.epoch(epoch.length) if settings.renew else settings
+            own = epoch.settings(settings)
             published = steps[max(epoch.begin - first, 0) : max(stop - first, 0)]
             blocks = PublishedBlocks(own.plan_of(epoch.plan), own.epsilon, epoch.learnt, published)
             self._parts.append((epoch.begin, epoch.learnt, blocks))

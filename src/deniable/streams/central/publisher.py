@@ -317,7 +317,7 @@ class Publisher:
         if self.settings.start is not None:
             return Learnt(max(self._grid.unit(self.settings.start), 1))
         values = KeptValues(self._warm.array(), self._top)
-        settings = self.settings.epoch(self.settings.first_epoch) if self.settings.renew else self.settings
+        settings = self.settings.begun if self.settings.renew else self.settings
         learnt = learn(values, settings, self.settings.epsilon, self._source.stream("warm-up"))
         self._warm.clear()
         return learnt

@@ -12,9 +12,10 @@ from typing import Any
 from deniable.accounting import Neighbours, Spending, Unit, in_parallel, in_sequence, share_below
 from deniable.checks import check_integer
 from deniable.errors import InvalidParameter
-from deniable.exact import check_epsilon
+from deniable.exact import LARGEST_SCALE, check_epsilon
 from deniable.mechanisms import DiscreteLaplace
 from deniable.streams.central.evidence import EXCESS_REACH, SQUARE_STEPS, run_lengths
+from deniable.streams.central.renewal_share import SHARES, renewal_share
 from deniable.streams.central.stream_forecast import Expectation, PlanChoice, StreamPlan, choose_plan, paper_block
 from deniable.streams.central.threshold import THRESHOLDS_BY_KIND, PredictedError, PublicThreshold, Threshold
 from deniable.streams.structure.smoother import Recent, Smoother, smoother_of, smoother_of_text
@@ -32,14 +33,8 @@ _COUNTED_SHARE, _COUNTED_ALONE = Fraction(1, 16), Fraction(1, 2)
 The choice of θ by noisy max leaves less open about that number than half of the tail's share would tell, and values far
 above θ count in the excess, too. A θ that comes from elsewhere leaves the number to be counted alone.
 """
-RENEWAL_SHARE, GROWING_SHARE = Fraction(1, 16), Fraction(1, 4)
-"""Of a value's ε, for what the next epoch is told: in an epoch as long as the horizon, and in shorter ones.
-
-The noise of the choice of θ, of scale 1/(share·ε) in counts, should be below N_0, the count at which it matters: about
-40/ε where the next epoch is as long. More than 1/16 would raise the variance of the tree by more than a seventh. An
-epoch that grows is followed by one four times as long: a fourth of ε tells that one as much as all of ε would tell an
-epoch as long as its own.
-"""
+_FORMER_SHARE, _FORMER_GROWING_SHARE = Fraction(1, 16), Fraction(1, 4)
+"""Of a value's ε, for what the next epoch is told, in streams that began before it followed from predicted errors."""
 _EPOCH_GROWTH = 4
 SHORTEST_WARMUP, LONGEST_WARMUP = 256, 4096
 ENOUGH_VALUES = 64
@@ -66,9 +61,9 @@ class Settings:
     Without it the first block is filled with θ/2, blocks are those of `plan`, and intervals know less.
 
     `renew`: after every epoch all of this is learnt again, from the epoch's values, for the next one. A value's ε is
-    split: 1/16 of it for that (1/4 in epochs shorter than the horizon), the rest for the tree. Epochs begin with four
-    times the warm-up and grow by four up to the horizon. `start` is a public θ for the first epoch, which needs no
-    warm-up then.
+    split: a share of it for that (`renewal_share`, public before the epoch begins), the rest for the tree. Epochs begin
+    with four times the warm-up and grow by four up to the horizon. `start` is a public θ for the first epoch, which
+    needs no warm-up then.
 
     `hierarchy`: "tree", "tent", or "auto" for the one that is predicted to be better.
 
@@ -174,16 +169,36 @@ class Settings:
         """Values of an epoch after a shift: no more than it was learnt from. Then epochs grow again."""
         return max(min(evidence, self.horizon // _EPOCH_GROWTH), self.block if isinstance(self.block, int) else 1)
 
-    def _renewal_share(self, length: int) -> Fraction:
-        return GROWING_SHARE if _EPOCH_GROWTH * length <= self.horizon else RENEWAL_SHARE
+    def share(self, length: int, known: float) -> Fraction:
+        """Of the ε of an epoch's values, what the next epoch is told. θ was learnt from `known` information: ε times
+        values.
+        """
+        known = 0.0 if math.isinf(self.epsilon) else known / self.epsilon
+        possible = tuple(share for share in SHARES if self._may_spend(share))
+        return renewal_share(length, self.next_epoch(length), known, possible)
 
-    def epoch(self, length: int) -> Settings:
+    def _may_spend(self, share: Fraction) -> bool:
+        """Whether the noise of no answer is too large for integers, whatever θ is."""
+        costs = self.costs(self.renewal_cost(share), self.horizon)
+        return all(_sensitivity(name, self.grid.top) <= LARGEST_SCALE * cost for name, cost in costs.items())
+
+    def former_share(self, length: int) -> Fraction:
+        """The same in streams that began before it followed from what is known."""
+        return _FORMER_GROWING_SHARE if _EPOCH_GROWTH * length <= self.horizon else _FORMER_SHARE
+
+    def epoch(self, length: int, share: Fraction) -> Settings:
         """What an epoch is published with: its length as horizon, and the ε that its tree has."""
-        return replace(self, horizon=length, epsilon=share_below(self.epsilon, 1 - self._renewal_share(length)))
+        return replace(self, horizon=length, epsilon=share_below(self.epsilon, 1 - share))
 
-    def renewal_cost(self, length: int) -> float:
-        """ε for what is learnt from an epoch of this length."""
-        return share_below(self.epsilon, self._renewal_share(length))
+    @property
+    def begun(self) -> Settings:
+        """What the first epoch is published with."""
+        length = self.first_epoch
+        return self.epoch(length, self.share(length, information(self.epsilon, self.warmup)))
+
+    def renewal_cost(self, share: Fraction) -> float:
+        """ε for what is learnt from an epoch."""
+        return share_below(self.epsilon, share)
 
     @property
     def delta(self) -> float:
@@ -223,9 +238,9 @@ class Settings:
         published = Spending(Unit.VALUE, Neighbours.REPLACED, self.epsilon)
         return in_parallel([in_sequence(warmup), published])
 
-    def spent_in_epoch(self, length: int) -> Spending:
+    def spent_in_epoch(self, length: int, share: Fraction) -> Spending:
         """(ε, δ) for one replaced value of an epoch: its tree and what is learnt from it, at most ε together."""
-        costs = [self.epoch(length).epsilon, *self.costs(self.renewal_cost(length), length).values()]
+        costs = [self.epoch(length, share).epsilon, *self.costs(self.renewal_cost(share), length).values()]
         return in_sequence([Spending(Unit.VALUE, Neighbours.REPLACED, cost) for cost in costs])
 
     def describe(self) -> dict[str, Any]:
@@ -266,6 +281,11 @@ class Settings:
         )
 
 
+def information(epsilon: float, count: int) -> float:
+    """Values times ε. Without noise nothing has to be remembered."""
+    return 0.0 if math.isinf(epsilon) else epsilon * count
+
+
 def check_possible(settings: Settings) -> None:
     """Refuse now what some θ would make impossible later: when it fails must not depend on data."""
     top, plan = settings.grid.top, settings.plan
@@ -274,17 +294,20 @@ def check_possible(settings: Settings) -> None:
             "bound", "has too many steps for sums over the horizon", "Use a coarser resolution or a shorter horizon."
         )
     sizes = {plan.block, settings.largest_block if settings.block is None else plan.block, 1}
-    smallest = settings.epoch(settings.first_epoch).epsilon if settings.renew else settings.epsilon
+    smallest = settings.epoch(settings.first_epoch, max(SHARES)).epsilon if settings.renew else settings.epsilon
     budgets = {(settings.epsilon, settings.warmup)} if settings.warmup else set()
     if settings.renew:
-        budgets.add((settings.renewal_cost(settings.horizon), settings.horizon))
+        budgets.add((settings.renewal_cost(settings.former_share(settings.horizon)), settings.horizon))
     for theta in (1, top):
         plan.perturber(smallest, theta)
         for block in sizes:
             replace(plan, block=block, hierarchy="tree").perturber(smallest, theta)
         for epsilon, count in budgets:
-            costs = settings.costs(epsilon, count)
-            DiscreteLaplace(costs["threshold"], 1 << 17)
-            for name, cost in costs.items():
-                sensitivity = {"above": 1, "excess": EXCESS_REACH * theta, "runs of 1": SQUARE_STEPS**2}
-                DiscreteLaplace(cost, sensitivity.get(name, theta))
+            for name, cost in settings.costs(epsilon, count).items():
+                DiscreteLaplace(cost, _sensitivity(name, theta))
+
+
+def _sensitivity(name: str, theta: int) -> int:
+    """By how much one value may move an answer; of the choice of θ, twice a unit of its scores."""
+    known = {"threshold": 1 << 17, "above": 1, "excess": EXCESS_REACH * theta, "runs of 1": SQUARE_STEPS**2}
+    return known.get(name, theta)

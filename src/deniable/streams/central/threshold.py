@@ -25,11 +25,12 @@ _SCORE_UNIT = 1 << 16  # scores are integers in this fraction of a count
 _MOST_CANDIDATES = 1 << 16
 _USUAL_CHANGE = 0.25
 """By how much ln θ usually changes from one epoch to the next."""
-_MEMORY, _MOST_MEMORY = 4.0, 6.0
-"""How much a θ chosen before counts at most, in scales of noise: if from as much information, and if from four times as
+_MEMORY, _MOST_MEMORY = 4.0, 9.0
+"""How much a θ chosen before counts at most, in scales of noise: if from as much information, and if from 32 times as
 much or more. A fourth of it counts 2 at most: more information may show a tail that was hidden.
 
-Of fifty candidates' noises the largest is about 4 scales, and in one choice of sixteen it is more than 6.
+Of fifty candidates' noises the largest is about 4 scales, and in one choice of sixteen it is more than 6. What 32 times
+the information did not show is noise rather than a change, of which there is one in 32 epochs, to any of the fifty.
 """
 
 
@@ -38,7 +39,7 @@ class Situation:
     """The public facts that a rule may use.
 
     `error` is the predicted squared error of a random window per θ². `epsilon` pays for publishing, `cost` for the
-    threshold.
+    threshold: here and in earlier epochs that look alike.
     """
 
     bound: int

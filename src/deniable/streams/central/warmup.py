@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ windows of an epoch are covered on heavy tails in 96 % of the releases, even see
 NOT_NOISE = 6.0
 """Standard errors that Laplace noise exceeds upwards about once in 10,000 answers."""
 _STALE = 2.0
+_CHANGE = 1 / 16
+"""The variance by which what lies above θ changes from one epoch to the next, as a share of its square."""
 _CERTAINLY = 1.6
 """Standard errors of noise above which a measured distance lies once in twenty times."""
 
@@ -48,7 +50,8 @@ class Learnt:
     above θ, which noise aside is rather too large than too small; `uncounted` is the share of events that stand-ins
     replace, in streams of persons; `spread` is the variance of single values around their neighbours. `squares` are Δ
     at `lengths`: mean squares of the difference between the sums of two neighbouring runs of so many values, as
-    measured; `doubts` are the variances of the noise of their roots.
+    measured; `doubts` are the variances of the noise of their roots. `tail` has the excess as it was measured, before
+    what is usual was weighed in (`MeasuredExcess`).
 
     >>> import deniable as dn
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
@@ -71,11 +74,12 @@ class Learnt:
     lengths: tuple[float, ...] = ()
     squares: tuple[float, ...] = ()
     doubts: tuple[float, ...] = ()
+    tail: tuple[float, ...] = ()
 
     @classmethod
     def read(cls, facts: dict[str, Any]) -> Learnt:
         """What `asdict` wrote, after JSON."""
-        arrays = {name: tuple(facts.get(name, ())) for name in ("lengths", "squares", "doubts")}
+        arrays = {name: tuple(facts.get(name, ())) for name in ("lengths", "squares", "doubts", "tail")}
         return cls(**{**facts, **arrays})
 
 
@@ -114,7 +118,9 @@ def learn(
     else:
         draws = source.stream("threshold")  # the publisher has checked source and ε
         earlier = (epoch.learnt.theta, epoch.still) if epoch is not None and epoch.still else None
-        theta = evidence.choose(settings.threshold, situation, cost, draws, earlier)
+        # What was known before counts: noise of this choice alone must not decide how many values above θ matter.
+        together = situation if earlier is None else replace(situation, cost=cost * (1 + earlier[1]))
+        theta = evidence.choose(settings.threshold, together, cost, draws, earlier)
     aim = settings.threshold.aim(situation) if isinstance(settings.threshold, PredictedError) else None
     if not settings.measure_start:
         return Learnt(theta) if aim is None else Learnt(theta, above=aim, above_stderr=aim)
@@ -137,6 +143,9 @@ def learn(
     # less, so the best mean of both is too large rather than too small.
     far, far_variance = _combined(above, above_variance, excess / reach, excess_variance / reach**2)
     known = _as_known(epoch.learnt, theta) if epoch is not None and epoch.still else None
+    measured = MeasuredExcess(excess, excess_variance)
+    if known is not None and known.tail:
+        measured = measured.after(MeasuredExcess(*known.tail))
     largest = 0.0  # the share above θ that its choice leaves open
     if aim is not None:
         # Noise decides between thresholds whose counts differ by less than it, and a θ that was kept may be outweighed
@@ -150,14 +159,14 @@ def learn(
     above = min(max(above, 0.0), 1.0)
     share = math.hypot(above, math.sqrt(above_variance))
     # No more than what the share above θ allows, or a rare large noise would be taken for large values.
-    excess = min(excess, EXCESS_REACH * theta * (above + NOT_NOISE * math.sqrt(above_variance)))
+    excess = min(measured.mean, EXCESS_REACH * theta * (above + NOT_NOISE * math.sqrt(above_variance)))
     level = _weighted(mean, mean_variance, theta / 4, theta / 4)[0]
     near, beyond = power_excess(share, level / theta, settings.grid.top / theta)
     most = power_excess(max(largest, share), level / theta, settings.grid.top / theta)[0]
     usual = _USUAL_EXCESS * theta * near * (above / share if share > 0 else 0.0), _EXCESS_DOUBT * theta * most
-    if known is not None and known.excess is not None:
-        usual = _better(usual, known.excess, known.excess_variance)
-    excess, excess_variance = _weighted(excess, excess_variance, *usual)
+    measured = measured.beside(excess, *usual)
+    excess, excess_variance = _weighted(excess, measured.noise, usual[0], max(measured.doubt, measured.certain))
+    excess_variance += measured.changed(excess)
     excess_variance += (_FAR_DOUBT * theta * beyond) ** 2
     if theta >= settings.grid.top:
         excess = excess_variance = 0.0
@@ -182,7 +191,44 @@ def learn(
         far_variance,
         0.0,
         *runs,
+        astuple(measured),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredExcess:
+    """The mean of (v − θ)+ as measured, and the variance of its noise. What is usual is weighed in afterwards.
+
+    As long as a stream stays as it is, measurements of several epochs are one: `age` is how many epochs ago it was
+    made, in the mean. What is usual is not part of it, or it would count once more in every epoch. `doubt` is how far
+    the excess may be off what is usual, by the most that is known, and `certain` how far it certainly was.
+
+    >>> MeasuredExcess(0.9, noise=0.09).after(MeasuredExcess(0.4, noise=0.01))
+    MeasuredExcess(mean=0.49..., noise=0.0..., age=0.81..., doubt=inf, certain=0.0)
+    """
+
+    mean: float
+    noise: float
+    age: float = 0.0
+    doubt: float = math.inf
+    certain: float = 0.0
+
+    def after(self, earlier: MeasuredExcess) -> MeasuredExcess:
+        """This measurement and an earlier one, since when the excess may have changed."""
+        stale = earlier.noise + (earlier.age + 1) * _CHANGE * earlier.mean**2
+        weight = self.noise / (self.noise + stale) if self.noise + stale > 0 else 0.0
+        mean = weight * earlier.mean + (1 - weight) * self.mean
+        noise = weight**2 * earlier.noise + (1 - weight) ** 2 * self.noise
+        return MeasuredExcess(mean, noise, weight * (earlier.age + 1), earlier.doubt, earlier.certain)
+
+    def beside(self, excess: float, usual: float, doubt: float) -> MeasuredExcess:
+        """The same with what this excess says of how far it may be off what is usual."""
+        certain = max(self.certain, excess - usual - NOT_NOISE * math.sqrt(self.noise))
+        return replace(self, doubt=min(self.doubt, doubt), certain=certain)
+
+    def changed(self, excess: float) -> float:
+        """By how much an excess may have changed since it was measured, as a variance."""
+        return min(self.age * _CHANGE, 1.0) * excess**2
 
 
 def _combined(first: float, variance: float, second: float, its_variance: float) -> tuple[float, float]:
@@ -207,7 +253,11 @@ def _as_known(known: Learnt, theta: int) -> Learnt | None:
     if theta < known.theta or known.above is None or known.excess is None:
         return None
     less = (known.theta / theta) ** 2
-    return replace(known, above=less * known.above, excess=less * known.excess)
+    tail = known.tail
+    if tail:
+        mean, noise, age, doubt, certain = tail
+        tail = less * mean, noise, age, less * doubt, less * certain
+    return replace(known, above=less * known.above, excess=less * known.excess, tail=tail)
 
 
 def _better(usual: tuple[float, float], known: float, variance: float) -> tuple[float, float]:

@@ -55,8 +55,8 @@ def test_windows_of_a_level_that_rose_by_half_are_covered_without_a_note():
 def test_far_values_that_were_counted_are_noted_though_they_do_not_outweigh_all_others():
     """θ stays near 25 at this ε, but counts of values far above it say so epoch after epoch."""
     rng = np.random.default_rng(4)
-    values = np.where(rng.random(270_000) < 0.08, 300, 25)
-    tops = ToPS(0.05, 631, horizon=1 << 16, source=SeededSource(1000), simulation=True)
+    values = np.where(rng.random(270_000) < 0.04, 300, 25)
+    tops = ToPS(0.05, 631, horizon=1 << 16, source=SeededSource(1001), simulation=True)
     tops.push_many(values)
     assert tops.learnt.theta < 50
     start, stop = 110_000, 170_000

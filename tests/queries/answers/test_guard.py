@@ -253,6 +253,23 @@ def test_an_average_is_clear_where_whole_cells_hold_rows_however_much_is_assumed
     assert math.isnan(nothing.value)
 
 
+def test_bounds_of_a_join_are_read_from_views_that_many_report():
+    """Alone, few reports about fine cells bound an answer closely; in a join the other table multiplies their noise."""
+    people = 100_000
+    views = {name: [dn.GridView({"x": 5}, weight=5), dn.GridView({"x": 19}, weight=1)] for name in ("a", "b")}
+    tables = [dn.Table(name, x=dn.Ordinal(0, 99)) for name in views]
+    made = dn.Collection(*tables, epsilon=2.0, design="grid", grids=views)
+    frames = {name: {"uid": np.arange(people), "x": np.arange(people) % 100} for name in views}
+    database = dn.connect(made.perturb(**frames, source=dn.SeededSource(0), simulation=True))
+
+    def cells_read(text):
+        _, high = database_bounds(database, database.plan(text))
+        return {view.cell_count for table in high.tables for part in table.parts for view in part.views}
+
+    assert cells_read("SELECT COUNT(*) FROM a WHERE x BETWEEN 30 AND 52") == {19}
+    assert cells_read("SELECT COUNT(*) FROM a JOIN b USING (uid) WHERE a.x BETWEEN 30 AND 52 AND b.x < 33") == {5}
+
+
 def database_bounds(database, plan):
     bounds = bounding_plans(plan, database._learnt.by_table)
     return bounds.low, bounds.high

@@ -147,3 +147,32 @@ def test_as_many_cells_as_reports_show_are_kept_for_other_questions():
     assert 1 / cells == pytest.approx(2 * math.sqrt(q * (1 - q) / (p - q) ** 2 / reports), rel=0.1)
     assert finer_cells(0.1, reports) == 12
     assert finer_cells(math.inf, reports) == finer_cells(8.0, reports) == 32
+
+
+def household_joins(epsilon):
+    """A fit to joins of which one table pays for borders at its constants."""
+    homes, units = dn.Table("homes", people=dn.Ordinal(0, 15)), dn.Table("units", many=10, tau=1, age=dn.Ordinal(0, 99))
+    asked = [
+        f"SELECT COUNT(*) FROM units JOIN homes USING (uid) WHERE people <= {few} AND age BETWEEN {low} AND {low + 19}"
+        for few in (1, 2, 3, 4)
+        for low in (20, 35, 50, 65)
+    ]
+    return asked, fitted([homes, units], *asked, epsilon=epsilon, users=60_000)
+
+
+def test_borders_that_are_too_dear_for_a_join_are_left_out_with_the_reason():
+    asked, fit = household_joins(1.0)
+    (note,) = fit.notes
+    assert "8 constants of age" in note
+    assert "errors of joins would be" in note
+    common, *rare = sorted(fit.collection.grids["units"], key=lambda view: -view.weight)
+    dearest = dn.GridView({"age": dn.Cells((0, 20, 35, 40, 50, 55, 65, 70, 85))}, weight=common.weight)
+    following = fit.collection.with_settings(grids={**fit.collection.grids, "units": [dearest, *rare]})
+    errors = [collection.forecast(asked[5], users=60_000).scalar().error for collection in (following, fit.collection)]
+    assert errors[0] > 1.25 * errors[1]
+
+
+def test_borders_that_a_join_can_afford_are_kept():
+    asked, fit = household_joins(5.0)
+    assert fit.notes == ()
+    assert all(answers_without_assumptions(fit, text) for text in asked[::5])

@@ -19,16 +19,13 @@ from deniable.queries.forecasts.assumed_rows import (
     assumed_by_question,
     assumed_rows,
 )
-from deniable.queries.forecasts.averaged_questions import with_centred_averages
 from deniable.queries.forecasts.example_questions import all_ranges, ranges_of
 from deniable.queries.forecasts.first_look import Densities
+from deniable.queries.forecasts.fitted_views import ViewsOfWorkload
 from deniable.queries.forecasts.forecast import checked_users, error_of, planned, span_of
 from deniable.queries.forecasts.predicted_range import shown_span
-from deniable.queries.grids.other_views import checked_others, most_for_others
-from deniable.queries.grids.view_choice import SAMPLED_COLUMNS, ChosenViews, ViewSearch, in_joins
-from deniable.queries.grids.workload import WorkloadColumn, importance_of
+from deniable.queries.grids.other_views import checked_others
 from deniable.queries.parsing.sql import parse
-from deniable.queries.planning.moment_columns import moment_columns
 from deniable.queries.weights.table_plan import DESIGNED, DIRECT
 from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
@@ -148,8 +145,8 @@ def fit_grids(
     shown = texts if workload is not None else _some(texts)
     of_question = assumed_by_question(start, rows, matching, len(shown))
     factor = checked_others(others, only_workload=only_workload)
-    options = (workload is None, factor, seen or {}, assumed, advance)
-    collection, chosen = _fitted(start, texts, count, *options)
+    fitted = ViewsOfWorkload(start, texts, count, workload is None, factor, seen or {}, assumed, advance).chosen()
+    collection = fitted.collection
     designs: dict[str, AnySpecification] = {"grid": collection} if predicted else {}
     if compared and predicted:
         designs |= {name: start.with_settings(design=name) for name in COMPARED_DESIGNS}
@@ -162,12 +159,11 @@ def fit_grids(
             each.append(least_error(mine, text, count, expected))
             advance(part / len(designs) / len(shown))
         errors[name] = tuple(each)
-    notes = tuple(note for mine in chosen.values() for note in mine.notes)
     outside: dict[str, float] = {}
     if beyond:
         outside = outside_errors(collection, count, set(texts), assumed, lambda done: advance(done * (0.5 - part)))
     spans = spans_of(collection, count, shown, of_question) if predicted else ()
-    return Fit(collection, count, shown, errors, notes, outside, spans)
+    return Fit(collection, count, shown, errors, fitted.notes, outside, spans)
 
 
 def spans_of(
@@ -187,56 +183,6 @@ def _checked_questions(start: Specification, workload: Sequence[str] | None, see
     if not texts or not all(isinstance(text, str) for text in texts):
         raise InvalidParameter("workload", "must be a list of questions", "Give at least one SELECT, or None.")
     return texts
-
-
-def _fitted(
-    start: AnySpecification,
-    texts: tuple[str, ...],
-    users: int,
-    examples: bool,
-    others: float | None,
-    seen: Densities,
-    assumed: AssumedRows,
-    advance: Callable[[float], None],
-) -> tuple[AnySpecification, dict[str, ChosenViews]]:
-    """The grids of all tables. Joins are fitted twice: then each table knows what the others chose."""
-    collection, chosen = start, dict[str, ChosenViews]()
-    searches: dict[str, ViewSearch] = {}
-    asked = [moment_columns(with_centred_averages(parse(text, start)), start).columns for text in texts]
-    joins = any(len(columns) > 1 for columns in asked)
-    for _ in range(2 if joins else 1):
-        items: dict[str, list[WorkloadColumn]] = {table.name: [] for table in start.tables}
-        for columns in asked:
-            reporting = users * assumed.middle.reporting(start[name] for name in columns)
-            reached = in_joins(collection, columns, reporting)
-            for name, mine in columns.items():
-                if not mine:  # no value can meet the conditions
-                    continue
-                sample = np.unique(np.linspace(0, len(mine) - 1, SAMPLED_COLUMNS).astype(np.int64)).tolist()
-                for index in sample:
-                    importance = importance_of(mine[index]) / len(sample)
-                    items[name].append(WorkloadColumn(mine[index], importance, reached[name]))
-        searches = {
-            name: ViewSearch(
-                start[name],
-                start.epsilon_per_report(name),
-                start.oracle,
-                mine,
-                examples=examples,
-                seen=seen.get(name, {}),
-                fanout=start.fanout,
-                most_for_others=most_for_others(others, max(len(columns) for columns in asked if name in columns)),
-            )
-            for name, mine in items.items()
-            if mine
-        }
-        part = 0.5 / max(len(searches), 1) / (2 if joins else 1)
-        chosen = {
-            name: search.chosen(lambda done, part=part: advance(done * part))  # type: ignore[misc]
-            for name, search in searches.items()
-        }
-        collection = start.with_settings(grids={name: mine.views for name, mine in chosen.items()})
-    return collection, chosen
 
 
 def outside_errors(

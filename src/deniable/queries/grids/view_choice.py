@@ -6,8 +6,8 @@ apart the most and the least are that one row adds to it.
 
 * Candidates are views of the attributes that questions use together, of their pairs, and of each alone.
 * How fine (`candidate_cuts.py`): along the constants of conditions, so that these are answered without any assumption,
-  unless that costs too much; then whichever cut leaves the least error if its view answers alone. The first and the
-  last value of a domain get cells of their own where that costs little.
+  unless that costs too much (`forecasts/fitted_views.py` weighs it in joins); then whichever cut leaves the least error
+  if its view answers alone. The first and the last value of a domain get cells of their own where that costs little.
 * How often: given the weights, the variance is Σ_v s_v/π_v, s_v what view v's weights spend; it is least for
   π_v ∝ √s_v. Weights and probabilities are improved in turn. Views that are hardly drawn any more are dropped.
 """
@@ -54,11 +54,24 @@ SAMPLED_COLUMNS = 60
 
 
 @dataclass(frozen=True, slots=True)
+class NotFollowed:
+    """Constants that no view answers without an assumption, and why."""
+
+    constants: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.constants}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class ChosenViews:
     """The views of a table, and the constants that no view answers without an assumption."""
 
     views: tuple[GridView, ...]
-    notes: tuple[str, ...]
+    notes: tuple[NotFollowed, ...]
+    paid: bool
+    """Whether some view has borders at all constants although another would have a smaller error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +81,8 @@ class _Choice:
     view: GridView
     reason: str = ""
     """Why it does not follow all constants."""
+    paid: bool = False
+    """Whether it follows them although another view would have a smaller error."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,6 +101,7 @@ class ViewSearch:
     """The part of the reports that may be spent on questions that no column is about."""
     seen: Mapping[str, Floats] = field(default_factory=dict)
     """By attribute, the part of the rows at each value, where a first look has seen them."""
+    price_of_borders: float = PRICE_OF_BORDERS
 
     def chosen(self, advance: Callable[[float], None]) -> ChosenViews:
         """The views of least error. `advance` is told which part of the work was done since it was last called."""
@@ -108,7 +124,8 @@ class ViewSearch:
             weights[key] = weights.get(key, 0) + max(round(chance * CHANCE_STEPS), 1)
         fitted = tuple(replace(view, weight=weights[key]) for key, view in views.items())
         chosen = self._with_the_rest(fitted)
-        return ChosenViews(chosen, () if self.examples else tuple(self._notes(fitted, chosen, asked, choices)))
+        notes = [] if self.examples else self._notes(fitted, chosen, asked, choices)
+        return ChosenViews(chosen, tuple(notes), any(choices[subject].paid for subject in chances))
 
     def _with_the_rest(self, views: tuple[GridView, ...]) -> tuple[GridView, ...]:
         """The same views and, if wanted, those for questions that nobody announced.
@@ -182,27 +199,28 @@ class ViewSearch:
             sizes = {name: self._domain(name).size for name in subject.names}
             coarse = GridView({name: Cells(min(size, 2)) for name, size in sizes.items()})
             return _Choice(coarse, "even two cells of each attribute are too many together")
-        error, view = min(tried, key=lambda each: each[0])
+        least = error, view = min(tried, key=lambda each: each[0])
         reason = ""
         if not self.examples:
             following = [each for each in tried if self._follows(each[1], constants)]
             exact, followed = min(following, key=lambda each: each[0], default=(math.inf, view))
             rounded = [each for each in following if self._adds_up(each[1], subject)]
             sums_too, points = min(rounded, key=lambda each: each[0], default=(math.inf, view))
-            if sums_too <= PRICE_OF_BORDERS**2 * error:
+            if sums_too <= self.price_of_borders**2 * error:
                 error, view = sums_too, points
-            elif exact <= PRICE_OF_BORDERS**2 * error:
+            elif exact <= self.price_of_borders**2 * error:
                 error, view = exact, followed
             elif math.isinf(exact):
                 reason = f"its cells would be more than {MOST_TRIED_CELLS}"
             else:
                 reason = f"errors would be {math.sqrt(exact / error):.1f} times as large"
+        paid = (error, view) != least
         if len(subject.names) == 1 and not isinstance(self._domain(subject.names[0]), Categorical):
             ((name, cut),) = view.axes.items()
             ended = GridView({name: with_ends(cut, self._domain(name).size)})
             if ended != view and self._errors([ended], mine, chance)[0] <= PRICE_OF_ENDS**2 * error:
                 view = ended
-        return _Choice(view, reason)
+        return _Choice(view, reason, paid)
 
     def _any_follows(self, views: Sequence[GridView], constants: Mapping[str, tuple[int, ...]]) -> bool:
         return any(self._follows(view, constants) for view in views)
@@ -224,7 +242,7 @@ class ViewSearch:
         chosen: Sequence[GridView],
         asked: Mapping[Subject, Sequence[WorkloadColumn]],
         choices: Mapping[Subject, _Choice],
-    ) -> list[str]:
+    ) -> list[NotFollowed]:
         """In words, the constants that no fitted view answers without an assumption, and why."""
         notes = []
         for subject, items in asked.items():
@@ -234,7 +252,8 @@ class ViewSearch:
             which = "only a view for other questions" if self._any_follows(chosen, constants) else "no view"
             named = [f"{counted(len(places), 'constant')} of {name}" for name, places in constants.items() if places]
             reason = choices[subject].reason or "the view that follows them would hardly be drawn"
-            notes.append(f"{which} of {self.table.name} follows the {listed(named)} without assumptions: {reason}")
+            constants_named = f"{which} of {self.table.name} follows the {listed(named)} without assumptions"
+            notes.append(NotFollowed(constants_named, reason))
         return list(dict.fromkeys(notes))
 
     def _domain(self, name: str) -> Private:

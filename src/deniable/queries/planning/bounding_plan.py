@@ -31,6 +31,8 @@ UNSEEN = (2 / 5) ** 2
 """So few places that the interval reaches the further bound (`answers/guard.py`)."""
 REACH = 2.0
 """Standard deviations that noise reaches beyond a bound."""
+ROUNDS = 3
+"""So often the views of a join's tables are chosen in turn."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,6 +78,7 @@ def bounding_questions(plan: Plan, learnt: Mapping[str, Learnt]) -> BoundingPlan
         )
         for table in plan.tables
     ]
+    _in_joins(plan, books)
     sides = [_side(plan, books, upper) for upper in (False, True)]
     tables = tuple(
         TablePlan(book.table.name, (PartPlan(np.zeros(len(book.columns)), (), ()),), tuple(book.columns))
@@ -83,6 +86,20 @@ def bounding_questions(plan: Plan, learnt: Mapping[str, Learnt]) -> BoundingPlan
     )
     low, high = (replace(plan, tables=tables, term_table=terms, biases=()) for terms in sides)
     return BoundingPlans(low, high, _ends(plan, books))
+
+
+def _in_joins(plan: Plan, books: Sequence[_BoundingColumns]) -> None:
+    """Say how many users there are to each table of a join: its noise is multiplied by what the others contribute.
+
+    As for weights (`grids/grid_weights.py`), and settled in a few rounds, because views depend on each other.
+    """
+    for _ in range(ROUNDS if len(books) > 1 else 0):
+        for book in books:
+            others = (
+                other.worth(table.asked) for other, table in zip(books, plan.tables, strict=True) if other is not book
+            )
+            book.users = plan.users * float(np.prod(list(others)))
+            book.views.clear()
 
 
 @dataclass(slots=True, eq=False)
@@ -93,6 +110,7 @@ class _BoundingColumns:
     design: Design
     learnt: Learnt
     users: float
+    """How many report, as far as the variance is concerned: in a join fewer than there are."""
     columns: list[Column] = field(default_factory=list)
     parts: dict[int, tuple[Column, Column]] = field(default_factory=dict)
     """Of columns of the question what is added and what is taken away, neither ever negative."""
@@ -144,10 +162,25 @@ class _BoundingColumns:
             low, high = low * float(mass @ least), high * float(mass @ largest)
         return high - low
 
+    def worth(self, columns: Sequence[Column]) -> float:
+        """The squared mean of what a user contributes to an upper bound, relative to its mean square."""
+        worths = []
+        for number, column in enumerate(columns):
+            for product in (product for part in self.split(number, column) for product in part):
+                view, mean = self.view(product), 1.0
+                for name, values in product.conditions.items():
+                    mean *= float(self._mass(name, values.size) @ self._bounds(view, name, values)[1])
+                worths.append(mean**2 / max(self._squares(view, product.conditions)[1] + mean**2, 1e-300))
+        return float(np.mean(worths)) if worths else 1.0
+
     def _noise(self, view: View, functions: Mapping[str, Floats]) -> float:
-        """How far noise reaches from both bounds, relative to the users: that of all cells they add up."""
+        """How far noise reaches from both bounds, relative to the users."""
+        return float(REACH * np.sqrt(self._squares(view, functions) / self.users).sum())
+
+    def _squares(self, view: View, functions: Mapping[str, Floats]) -> Floats:
+        """What the noise of one report adds to the mean square of both bounds: that of all cells they add up."""
         p, q = float(view.oracle.p), float(view.oracle.q)
-        squares = np.full(2, q * (1 - q) / (p - q) ** 2 / float(view.probability) / self.users)
+        squares = np.full(2, q * (1 - q) / (p - q) ** 2 / float(view.probability))
         shown = {self.table.private[axis.attribute]: axis for axis in view.group.axes if axis.attribute >= 0}
         for name, values in functions.items():
             starts = np.minimum(shown[name].places, values.size - 1) if name in shown else np.zeros(1, dtype=np.int64)
@@ -155,7 +188,7 @@ class _BoundingColumns:
         for axis, level in zip(view.group.axes, view.levels, strict=True):
             if axis.attribute < 0 or self.table.private[axis.attribute] not in functions:
                 squares *= axis.tree.cells(level)
-        return float(REACH * np.sqrt(squares).sum())
+        return squares
 
     def _mass(self, name: str, size: int) -> Floats:
         """The part of rows that is expected at each value."""

@@ -72,6 +72,7 @@ SECTIONS = {
     },
     "background/how-good-grids.md": {
         "Next to other systems": ("deniable bench accuracy --grids",),
+        "Joins and households with more seeds": ("deniable bench accuracy --grids",),
         "Drawn tables": ("deniable bench zoo --quick",),
         "Larger tables, everyday columns and surveys": ("deniable bench zoo",),
         "Two looks": ("deniable bench zoo --two-looks --first 60 --cells 6 --releases 1",),

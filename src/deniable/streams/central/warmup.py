@@ -36,7 +36,7 @@ windows of an epoch are covered on heavy tails in 96 % of the releases, even see
 NOT_NOISE = 6.0
 """Standard errors that Laplace noise exceeds upwards about once in 10,000 answers."""
 _STALE = 2.0
-_CHANGE = 1 / 16
+_AGEING = 1 / 16
 """The variance by which what lies above θ changes from one epoch to the next, as a share of its square."""
 _CERTAINLY = 1.6
 """Standard errors of noise above which a measured distance lies once in twenty times."""
@@ -215,7 +215,7 @@ class MeasuredExcess:
 
     def after(self, earlier: MeasuredExcess) -> MeasuredExcess:
         """This measurement and an earlier one, since when the excess may have changed."""
-        stale = earlier.noise + (earlier.age + 1) * _CHANGE * earlier.mean**2
+        stale = earlier.noise + (earlier.age + 1) * _AGEING * earlier.mean**2
         weight = self.noise / (self.noise + stale) if self.noise + stale > 0 else 0.0
         mean = weight * earlier.mean + (1 - weight) * self.mean
         noise = weight**2 * earlier.noise + (1 - weight) ** 2 * self.noise
@@ -228,7 +228,7 @@ class MeasuredExcess:
 
     def changed(self, excess: float) -> float:
         """By how much an excess may have changed since it was measured, as a variance."""
-        return min(self.age * _CHANGE, 1.0) * excess**2
+        return min(self.age * _AGEING, 1.0) * excess**2
 
 
 def _combined(first: float, variance: float, second: float, its_variance: float) -> tuple[float, float]:

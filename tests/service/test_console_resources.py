@@ -207,5 +207,5 @@ def test_first_rows_and_positions_of_refusals(tmp_path):
     assert (len(answer["rows"]), answer["total"]) == (3, 90)
     assert answer["rows"][0]["day"] == "2026-01-01"
     assert ask(sql=COUNT, first=-1).status == ask(sql=COUNT, first="3").status == 400
-    assert ask(sql="SELECT MAX(age) FROM users").json["start"] == 11
+    assert ask(sql="SELECT MAX(age) FROM users").json["start"] == 7
     served.close()

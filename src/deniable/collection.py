@@ -319,15 +319,16 @@ def plan(
     100,000 users, ε = 1; errors of COUNT and SUM per user
         grid       hio      ahio      ehio  question
      0.00384    0.0205    0.0238    0.0324  SELECT COUNT(*) FROM people WHERE age < 18
-    table people: 4 views
-       64.0%  age 2 uneven cells
-       12.0%  age 32 uneven cells
-       12.0%  sex 2 cells
-       12.0%  age 5 cells, sex 2 cells
+    table people: 5 views
+       64.1%  age 2 uneven cells
+        9.0%  age 32 uneven cells
+        9.0%  age 100 cells
+        9.0%  sex 2 cells
+        9.0%  age 5 cells, sex 2 cells
     a range that is not in the workload:
-      0.0251  people: age
-     0.00911  people: sex
-      0.0409  people: age and sex
+      0.0267  people: age
+      0.0106  people: sex
+      0.0419  people: age and sex
     Proposed: design = "grid", oracle = "subset".
     """
     from deniable.queries.forecasts.fit import fit_grids, ignored

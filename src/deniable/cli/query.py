@@ -61,7 +61,7 @@ def query(
     Example:
       deniable query reports/ "SELECT COUNT(*) FROM users WHERE age < 30"
       deniable query hdfs:///reports --engine spark=yarn @question.sql
-      deniable query first/ second/ --alike "SELECT COUNT(*) FROM users WHERE age < 30"
+      deniable query first/ second/ --alike "SELECT AVG(age) FROM users"
       deniable query reports/ --compare city "SELECT AVG(age) FROM users"
     """
     from deniable.queries.answers.answer_options import AnswerOptions

@@ -167,7 +167,7 @@ def test_a_larger_theta_leaves_no_more_above_it():
     assert (larger.above, larger.excess) == (0.005, 0.25)
     assert (larger.above_stderr, larger.excess_variance) == (0.001, 0.01)
     measured = replace(known, tail=(1.2, 0.01, 2.0, 0.4, 0.2))
-    assert _as_known(measured, 200).tail == (0.3, 0.01, 2.0, 0.1, 0.05)
+    assert _as_known(measured, 200).tail == (0.3, 0.01, 2.0, 0.4, 0.05)
     assert _as_known(known, 99) is None
     assert _as_known(Learnt(theta=100), 200) is None
 

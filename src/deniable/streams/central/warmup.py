@@ -167,7 +167,8 @@ def learn(
     measured = measured.beside(excess, *usual)
     excess, excess_variance = _weighted(excess, measured.noise, usual[0], max(measured.doubt, measured.certain))
     excess_variance += measured.changed(excess)
-    excess_variance += (_FAR_DOUBT * theta * beyond) ** 2
+    # Added up, not in squares: a tail that is as heavy as the law has all of both.
+    excess_variance = (math.sqrt(excess_variance) + _FAR_DOUBT * theta * beyond) ** 2
     if theta >= settings.grid.top:
         excess = excess_variance = 0.0
     runs_theta, single = evidence.runs_at(theta), 2 * (settings.expectation.spread * theta) ** 2
@@ -249,14 +250,17 @@ def _weighted(measured: float, variance: float, usual: float, doubt: float) -> t
 
 
 def _as_known(known: Learnt, theta: int) -> Learnt | None:
-    """What was known at a θ, for one that is not smaller: less lies above that, as if in proportion to θ^-2."""
+    """What was known at a θ, for one that is not smaller: less lies above that, as if in proportion to θ^-2.
+
+    How far it may be off stays: of a heavy tail, hardly less may lie above the larger θ.
+    """
     if theta < known.theta or known.above is None or known.excess is None:
         return None
     less = (known.theta / theta) ** 2
     tail = known.tail
     if tail:
         mean, noise, age, doubt, certain = tail
-        tail = less * mean, noise, age, less * doubt, less * certain
+        tail = less * mean, noise, age, doubt, less * certain
     return replace(known, above=less * known.above, excess=less * known.excess, tail=tail)
 
 

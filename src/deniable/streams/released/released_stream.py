@@ -41,9 +41,10 @@ _DAMAGE = (
 )
 SHOWN_WINDOWS = 5
 SIMULATION = "simulation"
-_IN_COMMON = 0.75
+_IN_COMMON = 0.5
 """Of the doubt about what lies above θ: what epochs share. They are judged by the same rule, and alike streams are off
-the same way; what single windows lose by chance is their own."""
+the same way; what single windows lose by chance is their own. With 1/4, 1/2 and 3/4, windows of three epochs are
+covered in 94, 98 and 100 % on heavy tails at ε = 0.5, even seeds; light tails need less."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +164,7 @@ class Released(ManyWindows):
         """The sum of the values at positions start … stop − 1; with `cut`, of values cut at θ.
 
         >>> print(tops.released.sum(0, 2000))
-        12,956 ± 34 (95%: 12,887 to 13,036)
+        12,956 ± 33 (95%: 12,889 to 13,029)
         """
         return self._single(self.sums(np.array([start]), np.array([stop]), cut=cut), confidence)
 
@@ -171,7 +172,7 @@ class Released(ManyWindows):
         """The mean of the values at positions start … stop − 1; with `cut`, of values cut at θ.
 
         >>> print(tops.released.mean(0, 2000, confidence=0.99))
-        6.478 ± 0.017 (99%: 6.431 to 6.532)
+        6.478 ± 0.017 (99%: 6.432 to 6.527)
         """
         return self._single(self.means(np.array([start]), np.array([stop]), cut=cut), confidence)
 

@@ -34,28 +34,32 @@ function streamSection({ name, keyed }) {
   const facts = h("dl", { class: "facts" }), picture = h("div"), noticed = h("div"), ofKey = h("div"), answer = h("div", { "aria-live": "polite" });
   const from = h("input", { type: "number", min: "0", value: "0" }), to = h("input", { type: "number", min: "1" }), key = h("select");
   const keyField = labelled("Key", key);
-  let known = "", published = 0;
+  let known = "", published = 0, drawing = 0, asking = 0;  // of several requests, the answer to the last one counts
   keyField.hidden = !keyed;
-  key.addEventListener("change", () => { fill(answer); to.value = ""; draw(); });
+  key.addEventListener("change", () => { asking += 1; fill(answer); to.value = ""; draw(); });
   const element = h("section", { "aria-label": `Stream ${name}` }, h("h2", {}, name), facts, noticed, h("div", { class: "row" }, keyField), ofKey, picture,
     h("form", { class: "row", onsubmit: (event) => { event.preventDefault(); ask(Number(from.value), Number(to.value)); } },
       labelled("From value", from), labelled("to before", to), h("button", { type: "submit", class: "quiet" }, "Sum of this window")), answer);
   const path = (what) => `v1/streams/${encodeURIComponent(name)}/${what}${keyed ? `?key=${encodeURIComponent(key.value)}` : ""}`;
 
   async function ask(start, stop) {
+    const own = ++asking;
     try {
       const window = await asked(path("window"), { body: { start, stop } });
+      if (own !== asking) return;
       const words = (part) => `${shown(part.value, part.error)} ± ${shown(part.error, part.error)} (95 %: ${interval(part.low, part.high, part.error)})`;
       fill(answer, h("p", {}, `Values ${count(start)} to ${count(stop)}: sum ${words(window.sum)}; mean ${words(window.mean)}.`), window.sum.note && h("p", { class: "notes" }, window.sum.note));
       say(`Sum ${shown(window.sum.value, window.sum.error)}`);
     } catch (failure) {
-      fill(answer, problem(failure.message, failure.todo));
+      if (own === asking) fill(answer, problem(failure.message, failure.todo));
     }
   }
 
   async function draw() {
+    const own = ++drawing;
     try {
       const { bins, notice } = await asked(path("series")), column = (part) => bins.map((bin) => bin[part]);
+      if (own !== drawing) return;
       published = bins.at(-1).stop;
       to.max = from.max = String(published);
       if (!to.value) to.value = String(published);
@@ -66,6 +70,7 @@ function streamSection({ name, keyed }) {
         onselect: (low, high) => { from.value = String(Math.max(0, Math.round(low))); to.value = String(Math.min(published, Math.round(high))); ask(Number(from.value), Number(to.value)); },
       }), h("figcaption", {}, `Mean of every ${count(Math.round(published / bins.length))} values, with 95 % intervals. Drag to choose a window.`)));
     } catch (failure) {
+      if (own !== drawing) return;
       known = "";
       fill(picture, problem(failure.message, failure.todo));
     }
